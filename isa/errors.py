@@ -271,12 +271,12 @@ class CastsimError(ValueError):
     @property
     def values(self) -> tuple[str, ...]:
         """The entries of `legal` that are values."""
-        return tuple(each for each in self.legal if _CURE.match(each) is None)
+        return tuple(choice for choice in self.legal if _CURE.match(choice) is None)
 
     @property
     def cures(self) -> tuple[str, ...]:
         """The entries of `legal` that are remedies: options, lines to add, commands."""
-        return tuple(each for each in self.legal if _CURE.match(each))
+        return tuple(choice for choice in self.legal if _CURE.match(choice))
 
     def __str__(self) -> str:
         return self.render()
@@ -374,16 +374,18 @@ class ErrorList:
         Raises:
             CastsimError: the first error, with the others.
         """
-        found = self.as_one()
-        if found is not None:
-            raise found
+        error = self.as_one()
+        if error is not None:
+            raise error
 
     def as_one(self) -> CastsimError | None:
         """Return the first error in text order, with the others as its `further`; None if there are none."""
         if not self._found:
             return None
         # Errors without a place are about the whole.
-        first, *others = sorted(self._found, key=lambda one: (one.span.line, one.span.column) if one.span else (0, 0))
+        first, *others = sorted(
+            self._found, key=lambda error: (error.span.line, error.span.column) if error.span else (0, 0)
+        )
         first.further = tuple(others)
         return first
 
@@ -470,7 +472,7 @@ def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_P
         ReadError: the returned function got an argument of another type.
     """
     signature = inspect.signature(function)
-    kinds = {name: _alternatives(str(each.annotation)) for name, each in signature.parameters.items()}
+    kinds = {name: _alternatives(str(parameter.annotation)) for name, parameter in signature.parameters.items()}
     accepted: set[tuple[str, type]] = set()
 
     @wraps(function)
@@ -619,19 +621,19 @@ class WarningText(str):
     text: str
     place: Span | str | None
 
-    def __new__(cls, kind: WarningKind, text: str, place: Span | str | None = None) -> WarningText:
+    def __new__(cls, kind: WarningKind, text: str, location: Span | str | None = None) -> WarningText:
         """Create a warning of a kind."""
-        made = super().__new__(cls, text if place is None else f"{place}: {text}")
-        made.kind, made.text, made.place = kind, text, place
-        return made
+        warning = super().__new__(cls, text if location is None else f"{location}: {text}")
+        warning.kind, warning.text, warning.place = kind, text, location
+        return warning
 
     def __getnewargs__(self) -> tuple[WarningKind, str, Span | str | None]:  # type: ignore[override]
         """Return the constructor arguments for a copy."""
         return self.kind, self.text, self.place
 
-    def at(self, place: Span | str) -> WarningText:
+    def at(self, location: Span | str) -> WarningText:
         """Return the same warning with a position before its own."""
-        return WarningText(self.kind, str(self), place)
+        return WarningText(self.kind, str(self), location)
 
 
 Warnings = tuple[WarningText, ...]
@@ -639,7 +641,7 @@ Warnings = tuple[WarningText, ...]
 
 def of_kind(warnings: Iterable[WarningText], *kinds: WarningKind) -> Warnings:
     """Return the warnings of these kinds in order."""
-    return tuple(each for each in warnings if each.kind in kinds)
+    return tuple(warning for warning in warnings if warning.kind in kinds)
 
 
 # Telling once what would make casts faster.

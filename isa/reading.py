@@ -129,8 +129,8 @@ def check_size(size: int, what: str, *, default: int = MAX_TEXT_BYTES) -> None:
 
 
 def _limit_or(default: int) -> int:
-    found = _limit.get()
-    return default if found is None else found
+    limit = _limit.get()
+    return default if limit is None else limit
 
 
 def _bounded(file: BinaryIO, what: str, limit: int) -> bytes:

@@ -71,8 +71,8 @@ class Expression:
         if dotted:
             self._root = _Joined().visit(self._root)
         called = {id(node.func) for node in ast.walk(self._root) if isinstance(node, ast.Call)}
-        found = (node for node in ast.walk(self._root) if isinstance(node, ast.Name) and id(node) not in called)
-        self.names = tuple(sorted({node.id for node in found}))
+        names_used = (node for node in ast.walk(self._root) if isinstance(node, ast.Name) and id(node) not in called)
+        self.names = tuple(sorted({node.id for node in names_used}))
         self._check(self._root)
 
     def value(self, names: Mapping[str, Value]) -> Value:
@@ -102,8 +102,8 @@ class Expression:
                 inner = node.args
             case _:
                 self._refuse(f"'{ast.unparse(node)}' is not allowed in an expression")
-        for each in inner:
-            self._check(each)
+        for child in inner:
+            self._check(child)
 
     def _value(self, node: ast.expr, names: Mapping[str, Value]) -> Value:
         match node:
@@ -114,28 +114,28 @@ class Expression:
                     self._refuse(f"'{name}' is undefined", tuple(names))
                 return names[name]
             case ast.BinOp(left=left, op=op, right=right):
-                one, two = self._integer(left, names), self._integer(right, names)
+                first, two = self._integer(left, names), self._integer(right, names)
                 if two == 0 and isinstance(op, ast.FloorDiv | ast.Mod):
                     self._refuse(f"'{ast.unparse(node)}' divides by zero")
-                return self._limited(_ARITHMETIC[type(op)](one, two))
+                return self._limited(_ARITHMETIC[type(op)](first, two))
             case ast.UnaryOp(op=op, operand=operand):
-                one = self._integer(operand, names)
-                return int(not one) if isinstance(op, ast.Not) else -one if isinstance(op, ast.USub) else one
+                first = self._integer(operand, names)
+                return int(not first) if isinstance(op, ast.Not) else -first if isinstance(op, ast.USub) else first
             case ast.BoolOp(op=op, values=values):
-                results = (bool(self._integer(each, names)) for each in values)
+                results = (bool(self._integer(part, names)) for part in values)
                 return int(all(results) if isinstance(op, ast.And) else any(results))
             case ast.Compare(left=left, ops=ops, comparators=others):
                 return self._compared([left, *others], ops, names)
             case ast.Call(func=ast.Name(id=name), args=args):
-                return _FUNCTIONS[name](*(self._integer(each, names) for each in args))
+                return _FUNCTIONS[name](*(self._integer(argument, names) for argument in args))
         raise TypeError(f"{type(node).__name__} has passed the check")
 
     def _compared(self, nodes: list[ast.expr], ops: list[ast.cmpop], names: Mapping[str, Value]) -> int:
         values = [self._value(node, names) for node in nodes]
-        for one, op, two in zip(values, ops, values[1:], strict=False):
-            if type(one) is not type(two) and not isinstance(op, ast.Eq | ast.NotEq):
-                self._refuse(f"{one!r} and {two!r} cannot be compared")
-            if not _COMPARISONS[type(op)](one, two):
+        for first, op, two in zip(values, ops, values[1:], strict=False):
+            if type(first) is not type(two) and not isinstance(op, ast.Eq | ast.NotEq):
+                self._refuse(f"{first!r} and {two!r} cannot be compared")
+            if not _COMPARISONS[type(op)](first, two):
                 return 0
         return 1
 
@@ -172,15 +172,15 @@ def read_values(source: SourceText, start: int, end: int) -> tuple[Value, ...]:
     Raises:
         ReadError: a malformed value or range, an empty range or list, or too many values; the error carries its place.
     """
-    found: dict[Value, None] = {}
+    values: dict[Value, None] = {}
     for item in re.finditer(r"[^,]+|(?<=,)(?=,|\Z)", source.text[start:end] or " "):
         text = item[0].strip()
         offset = start + item.start() + len(item[0]) - len(item[0].lstrip())
         span = Span.within(source, min(offset, max(start, end - 1)), max(1, len(text)))
-        found |= dict.fromkeys(_item(text, span))
-        if len(found) > MOST:
+        values |= dict.fromkeys(_item(text, span))
+        if len(values) > MOST:
             raise ReadError(f"more than {MOST} values", span=span, legal=LEGAL)
-    return tuple(found)
+    return tuple(values)
 
 
 def read_value(text: str, span: Span) -> Value:
@@ -213,10 +213,10 @@ def _item(text: str, span: Span) -> range | tuple[Value, ...]:
     if by == 0 or (sign == "*" and (by == 1 or first == 0)):
         raise ReadError(f"the range {text} never reaches its end", span=span, legal=LEGAL)
     if sign == "*":
-        found = [first]
-        while found[-1] * by <= last:
-            found.append(found[-1] * by)
-        return tuple(found)
+        items = [first]
+        while items[-1] * by <= last:
+            items.append(items[-1] * by)
+        return tuple(items)
     if (last - first) // by >= MOST:
         raise ReadError(f"the range {text} has more than {MOST} values", span=span, legal=LEGAL)
     return range(first, last + 1, by)
@@ -260,14 +260,14 @@ def hexadecimal_float(text: str) -> Fraction | float | None:
     Raises:
         ReadError: it has no digits, or too many.
     """
-    found = _HEXADECIMAL.fullmatch(text.strip())
-    if found is None:
+    match = _HEXADECIMAL.fullmatch(text.strip())
+    if match is None:
         return None
-    digits, fraction = found[2] + (found[3] or ""), found[3] or ""
-    if not digits or len(text) > _LONGEST_TEXT or abs(int(found[4])) > _LARGEST_EXPONENT:
+    digits, fraction = match[2] + (match[3] or ""), match[3] or ""
+    if not digits or len(text) > _LONGEST_TEXT or abs(int(match[4])) > _LARGEST_EXPONENT:
         raise ReadError(f"'{text[:40]}' is not a hexadecimal float", legal=("0x1.8p+3",))
-    number = int(digits, 16) * Fraction(2) ** (int(found[4]) - 4 * len(fraction))
-    if found[1] != "-":
+    number = int(digits, 16) * Fraction(2) ** (int(match[4]) - 4 * len(fraction))
+    if match[1] != "-":
         return number
     return -number if number else -0.0
 

@@ -63,9 +63,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         span = _place(path, text, text.find(error.text))
         raise TargetDataError(f"{_short(error.text)} is not usable as a number: {error}", span=span) from None
     except ValueError:  # Python reads no decimal numbers of thousands of digits
-        found = _LONG_NUMBER.search(text)
+        match = _LONG_NUMBER.search(text)
         raise TargetDataError(
-            "an integer does not fit into 64 bits", span=_place(path, text, found.start() if found else 0)
+            "an integer does not fit into 64 bits", span=_place(path, text, match.start() if match else 0)
         ) from None
     except RecursionError:
         raise TargetDataError(
@@ -86,14 +86,14 @@ def places_of(path: Path) -> Callable[[Sequence[str | int]], Span | None]:
         text = _text(path)
     except TargetDataError:
         return lambda _: None
-    found, lines = _keys(text), text.splitlines()
+    positions, lines = _keys(text), text.splitlines()
 
-    def place(keys: Sequence[str | int]) -> Span | None:
+    def span_of(keys: Sequence[str | int]) -> Span | None:
         prefixes = (tuple(keys[:length]) for length in range(len(keys), 0, -1))
-        at = next((found[prefix] for prefix in prefixes if prefix in found), None)
+        at = next((positions[prefix] for prefix in prefixes if prefix in positions), None)
         return None if at is None else Span(str(path), *at, lines[at[0] - 1])
 
-    return place
+    return span_of
 
 
 def _text(path: Path) -> str:
@@ -148,13 +148,13 @@ def _keys(text: str) -> Mapping[Path_, tuple[int, int]]:
 
     A table without its own header has the position of the first one inside it.
     """
-    found: dict[Path_, tuple[int, int]] = {}
+    positions: dict[Path_, tuple[int, int]] = {}
     around: dict[Path_, tuple[int, int]] = {}
     for path, line, column in _found_keys(text):
-        found.setdefault(path, (line, column))
+        positions.setdefault(path, (line, column))
         for length in range(1, len(path)):
             around.setdefault(path[:length], (line, column))
-    return around | found
+    return around | positions
 
 
 def _found_keys(text: str) -> Iterator[tuple[Path_, int, int]]:
@@ -197,9 +197,9 @@ def _place(path: Path, text: str, offset: int) -> Span:
 
 def _syntax_place(path: Path, text: str, message: str) -> Span:
     """Return the place that the parser names, the end of the file if it names none."""
-    place = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    match = re.search(r"\(at line (\d+), column (\d+)\)", message)
     lines = text.splitlines()
-    line, column = (int(place[1]), int(place[2])) if place else (max(len(lines), 1), 1)
+    line, column = (int(match[1]), int(match[2])) if match else (max(len(lines), 1), 1)
     return Span(str(path), line, column, lines[line - 1] if 0 < line <= len(lines) else "")
 
 
@@ -262,13 +262,13 @@ class TableFile:
         Raises:
             TargetDataError: see `rows`; also a name that is missing or duplicate.
         """
-        rows, found = self.rows(), dict[str, dict[str, Any]]()
+        rows, rows_by_name = self.rows(), dict[str, dict[str, Any]]()
         for line, row in zip(rows.lines, rows, strict=True):
             name = row.pop("name", None)
-            if not isinstance(name, str) or name in found:
+            if not isinstance(name, str) or name in rows_by_name:
                 raise TargetDataError(f"{rows.file}:{line}: name {name!r} is missing or listed twice")
-            found[name] = {key: value for key, value in row.items() if value not in (None, "")}
-        return found
+            rows_by_name[name] = {key: value for key, value in row.items() if value not in (None, "")}
+        return rows_by_name
 
     def _path(self) -> Path:
         name = self.name

@@ -94,10 +94,10 @@ def check_kernel(operation: TileOperationFacts, name: str, structure: StructureO
         ValueError: it does not fit; the message names the operation, its kernel and the legal ones.
     """
     what, count = f"tile_operations: {operation.mnemonic}", len(operation.instructions)
-    known = VECTOR_OPERATIONS.get(operation.mnemonic)
-    if known is not None and known.kind not in structure.kinds:
+    vector_operation = VECTOR_OPERATIONS.get(operation.mnemonic)
+    if vector_operation is not None and vector_operation.kind not in structure.kinds:
         kinds = ", ".join(structure.kinds)
-        raise ValueError(f"{what}: structure '{name}' is for operations of kind {kinds}, not {known.kind}")
+        raise ValueError(f"{what}: structure '{name}' is for operations of kind {kinds}, not {vector_operation.kind}")
     if not structure.least <= count <= structure.most:
         legal = str(structure.least) if structure.least == structure.most else f"{structure.least} to {structure.most}"
         raise ValueError(f"{what}: {count} instructions, but structure '{name}' takes {legal}")
@@ -406,7 +406,7 @@ class DataflowTarget(TargetHeader):
     def interface_cast(self, src: str, dst: str, level: Level = "tile") -> InterfaceCast | None:
         """Return the cast of a pair that an option adds to the tile library or verifier; None if there is none."""
         wanted = (src, dst, level)
-        return next((one for one in self.interface_casts if (one.src, one.dst, one.level) == wanted), None)
+        return next((cast for cast in self.interface_casts if (cast.src, cast.dst, cast.level) == wanted), None)
 
     @property
     def cores_at_work(self) -> int:
@@ -422,9 +422,9 @@ class DataflowTarget(TargetHeader):
         """Return the timing of one direction of transfers, and the path of its fact."""
         way = "load" if load else "store"
         chosen = str(self.options[_SHARING].value) if _SHARING in self.options else ""
-        held: DataflowTiming | TransferPair = self.timing.sharing.get(chosen, self.timing)
-        found = f"timing.{way}" if held is self.timing else f"timing.sharing.{chosen}.{way}"
-        return held.load if load else held.store, found
+        timing: DataflowTiming | TransferPair = self.timing.sharing.get(chosen, self.timing)
+        path = f"timing.{way}" if timing is self.timing else f"timing.sharing.{chosen}.{way}"
+        return timing.load if load else timing.store, path
 
     def memory_total(self) -> tuple[GlobalMemory, tuple[str, ...]] | None:
         """Return the global-memory bandwidth of all cores, and the paths behind it; None if no source states it."""
@@ -486,8 +486,8 @@ class DataflowTarget(TargetHeader):
         )
         if unknown:
             raise ValueError(f"tile_operations: unknown formats: {', '.join(unknown)}")
-        held = {name for rule in self.tile_arithmetic.saturation for name, _ in rule.holds_while}
-        missing = sorted(held - {*self.options})
+        used_options = {name for rule in self.tile_arithmetic.saturation for name, _ in rule.holds_while}
+        missing = sorted(used_options - {*self.options})
         if missing:
             raise ValueError(f"tile_arithmetic.saturation: unknown options: {', '.join(missing)}")
         window = self.unreserved_scratch

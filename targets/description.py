@@ -100,8 +100,8 @@ class KeptValues(Table):
 
 def _basis(status: Status, evidence: SourceKind | None) -> SourceKind:
     """Return the evidence for a fact: that of a measured or fitted one, or else a text."""
-    held = {Status.VENDOR_MODEL: SourceKind.VENDOR_MODEL, Status.ASSUMED: SourceKind.ASSUMPTION}
-    return held.get(status) or evidence or SourceKind.DOCUMENT
+    kind_of = {Status.VENDOR_MODEL: SourceKind.VENDOR_MODEL, Status.ASSUMED: SourceKind.ASSUMPTION}
+    return kind_of.get(status) or evidence or SourceKind.DOCUMENT
 
 
 class Fact(Table):
@@ -413,16 +413,16 @@ def with_values(target: _Target, facts: Mapping[str, Decimal | int]) -> _Target:
     return target
 
 
-def _replaced(held: Any, path: Sequence[str], value: Decimal | int) -> Any:
+def _replaced(table: Any, path: Sequence[str], value: Decimal | int) -> Any:
     if not path:
         return value
     name, *rest = path
-    if isinstance(held, BaseModel):
-        return held.model_copy(update={name: _replaced(getattr(held, name), rest, value)})
-    return {**held, name: _replaced(held[name], rest, value)}
+    if isinstance(table, BaseModel):
+        return table.model_copy(update={name: _replaced(getattr(table, name), rest, value)})
+    return {**table, name: _replaced(table[name], rest, value)}
 
 
-def _edited(held: Any, path: Sequence[str], value: object, checked: bool) -> Any:
+def _edited(table: Any, path: Sequence[str], value: object, checked: bool) -> Any:
     """Return a table, or one of its entries, with the fact at `path` below it edited.
 
     Raises:
@@ -430,19 +430,19 @@ def _edited(held: Any, path: Sequence[str], value: object, checked: bool) -> Any
         pydantic.ValidationError: its value is not legal.
     """
     if not path:
-        return Decimal(value) if isinstance(held, Decimal) and isinstance(value, int) else value
+        return Decimal(value) if isinstance(table, Decimal) and isinstance(value, int) else value
     name, *rest = path
-    if isinstance(held, BaseModel):
-        changed = _edited(getattr(held, name), rest, value, checked)
+    if isinstance(table, BaseModel):
+        changed = _edited(getattr(table, name), rest, value, checked)
         if not checked:
-            if type(changed) is int and "Decimal" in str(type(held).model_fields[name].annotation):
+            if type(changed) is int and "Decimal" in str(type(table).model_fields[name].annotation):
                 changed = Decimal(changed)
-            return held.model_copy(update={name: changed})
-        return type(held).model_validate({**_fields(held), name: changed})
-    if not isinstance(held, Mapping):
+            return table.model_copy(update={name: changed})
+        return type(table).model_validate({**_fields(table), name: changed})
+    if not isinstance(table, Mapping):
         raise KeyError(name)
-    names = list(held) if name == ANY else [name]
-    return {**held, **{each: _edited(held[each], rest, value, checked) for each in names}}
+    names = list(table) if name == ANY else [name]
+    return {**table, **{key: _edited(table[key], rest, value, checked) for key in names}}
 
 
 def _fields(table: BaseModel) -> dict[str, Any]:
@@ -540,8 +540,8 @@ class KernelLaunch(Fact):
 
     def of(self, kinds: Iterable[str]) -> int:
         """Return the cycles of a kernel with operations of these kinds."""
-        known = (self.cycles_of.get(kind.replace(" ", "_")) for kind in kinds)
-        return int(max((cycles for cycles in known if cycles is not None), default=self.cycles))
+        launch_cycles = (self.cycles_of.get(kind.replace(" ", "_")) for kind in kinds)
+        return int(max((cycles for cycles in launch_cycles if cycles is not None), default=self.cycles))
 
 
 def with_cores(target: _Target, cores: int | str) -> _Target:
@@ -551,15 +551,15 @@ def with_cores(target: _Target, cores: int | str) -> _Target:
         ReadError: it is not an integer of at least 1, or exceeds the chip's cores.
         IllegalError: no source states what the target's cores share.
     """
-    held = getattr(target, "cores", None)
-    if held is None:
+    core_count = getattr(target, "cores", None)
+    if core_count is None:
         raise IllegalError(f"no source documents what the cores of {target.name} share", legal=("no --cores",))
     text = str(cores)
-    legal = (f"1 to {held.count}",)
+    legal = (f"1 to {core_count.count}",)
     if isinstance(cores, bool) or not (text.isascii() and text.isdigit() and text.strip("0") and len(text) < 10):
         raise ReadError(f"'{cores}' is not a number of cores", legal=legal)
-    if int(text) > held.count:
-        raise ReadError(f"{target.name} has {held.count} cores, not {int(text)}", legal=legal)
+    if int(text) > core_count.count:
+        raise ReadError(f"{target.name} has {core_count.count} cores, not {int(text)}", legal=legal)
     return with_facts(target, {"cores.at_work": int(text)})
 
 
@@ -589,10 +589,10 @@ def with_options(target: _Target, values: Mapping[str, int | str]) -> _Target:
 
 
 def _set(name: str, option: Option, value: int | str) -> Option:
-    found = next((legal for legal in option.legal if str(legal) == str(value)), None)
-    if found is None:
+    match = next((legal for legal in option.legal if str(legal) == str(value)), None)
+    if match is None:
         raise ReadError(f"option {name} cannot be '{value}'", legal=map(str, option.legal))
-    return option.model_copy(update={"value": found})
+    return option.model_copy(update={"value": match})
 
 
 class _Watched(dict[str, Option]):

@@ -83,7 +83,7 @@ class Overlay:
         self.unsaid: list[TargetDataError] = []
 
     def merged(
-        self, base: Mapping[str, Any], change: Mapping[str, Any], place: Callable[[Keys], Span | None]
+        self, base: Mapping[str, Any], change: Mapping[str, Any], span_of: Callable[[Keys], Span | None]
     ) -> dict[str, Any]:
         """Return `base` with `change` laid over it: tables merge key by key, everything else is replaced.
 
@@ -92,16 +92,16 @@ class Overlay:
             change: the derived description.
             place: function that returns the position of a key in it.
         """
-        return _overlaid(base, change, (), None, lambda owner, path: self._check(owner, path, place))[0]
+        return _overlaid(base, change, (), None, lambda owner, path: self._check(owner, path, span_of))[0]
 
-    def _check(self, owner: _Owner, path: Keys, place: Callable[[Keys], Span | None]) -> None:
+    def _check(self, owner: _Owner, path: Keys, span_of: Callable[[Keys], Span | None]) -> None:
         missing = [name for name in _NEEDED if name not in owner.change]
         if missing:
             message = (
                 f"{'.'.join(path)} is changed without a source: write {' and '.join(missing)} into "
                 f"[{'.'.join(owner.path)}] as well; those of the base belong to its own number"
             )
-            self.unsaid.append(TargetDataError(message, span=place(path)))
+            self.unsaid.append(TargetDataError(message, span=span_of(path)))
 
 
 def _overlaid(
@@ -162,16 +162,16 @@ def _forget_csv(base: Mapping[str, Any], change: Mapping[str, Any], merged: dict
 
 def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
     """Remove remarks on the numbers of the base, unless they are stated again."""
-    for said in ("note", "evidence"):
-        if said not in change:
-            merged.pop(said, None)
+    for key in ("note", "evidence"):
+        if key not in change:
+            merged.pop(key, None)
     if "validated" not in change and isinstance(merged.get("validated"), bool):
         merged["validated"] = False
 
 
-def _same(one: object, other: object) -> bool:
+def _same(value: object, other: object) -> bool:
     """Return whether two values are equal: a boolean is not equal to a number."""
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
+    return isinstance(value, bool) == isinstance(other, bool) and value == other
 
 
 # Reading target descriptions: TOML files with inheritance and CSV tables, validated as a whole.
@@ -301,11 +301,11 @@ def _not_runnable(name: str) -> IllegalError:
 @cache
 def _shipped() -> tuple[tuple[str, str], ...]:
     """Return name and kind of every shipped description, sorted; the kind is on a separate line of the file."""
-    found = []
+    targets = []
     for path in sorted(SHIPPED.glob("*.toml")):
         kind = _KIND.search(path.read_text(encoding="utf-8"))
-        found.append((path.stem, kind[1] if kind else TargetKind.CHIP.value))
-    return tuple(found)
+        targets.append((path.stem, kind[1] if kind else TargetKind.CHIP.value))
+    return tuple(targets)
 
 
 def target_for_architecture(architecture: str) -> Target | None:
@@ -332,11 +332,11 @@ def _load_specification(path: Path) -> Specification:
     if data.get("kind") != TargetKind.SPECIFICATION:
         raise TargetDataError(f"{path}describes a chip, not a specification")
     try:
-        found = Specification.model_validate(data)
+        specification = Specification.model_validate(data)
     except validated.ValidationError as error:
         raise _refusal(path, error, data, Specification) from None
     _check_said(overlay)
-    return found
+    return specification
 
 
 def _load(path: Path) -> Target:
@@ -346,19 +346,19 @@ def _load(path: Path) -> Target:
     mechanism = data.get("mechanism")
     if mechanism is None:
         fault = "does not describe a target: mechanism or base is missing"
-        raise TargetDataError(f"{path}: {fault}", legal=[f'mechanism = "{each}"' for each in _MECHANISMS])
+        raise TargetDataError(f"{path}: {fault}", legal=[f'mechanism = "{choice}"' for choice in _MECHANISMS])
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
     model = _model_of(mechanism)
     try:
-        found = model.model_validate(data, context={"shipped": path.parent == SHIPPED})
+        target = model.model_validate(data, context={"shipped": path.parent == SHIPPED})
     except validated.ValidationError as error:
         raise _refusal(path, error, data, model) from None
     _check_said(overlay)
     if path.parent != SHIPPED:
-        lineage = _lineage_of(found, path)
-        found._lineage = None if lineage == Lineage(found.name, frozenset()) else lineage
-    return found
+        lineage = _lineage_of(target, path)
+        target._lineage = None if lineage == Lineage(target.name, frozenset()) else lineage
+    return target
 
 
 # What a description shares with the shipped one that it builds on or is a copy of: equal facts keep what was measured.
@@ -375,8 +375,8 @@ def _lineage_of(target: Target, path: Path) -> Lineage | None:
     """Return the lineage of a description: of several shipped ones of its mechanism the base, or the closest."""
     base = _shipped_base(path)
     names = [base] if base is not None else [name for name in target_names() if _mechanism_of(name) == target.mechanism]
-    found = [Lineage(name, frozenset(_differences(target, load_target(name), ()))) for name in names]
-    return min(found, key=lambda lineage: len(lineage.changed), default=None)
+    lineages = [Lineage(name, frozenset(_differences(target, load_target(name), ()))) for name in names]
+    return min(lineages, key=lambda lineage: len(lineage.changed), default=None)
 
 
 def _shipped_base(path: Path) -> str | None:
@@ -393,28 +393,28 @@ def _mechanism_of(name: str) -> object:
     return _merged(SHIPPED / f"{name}.toml", (), Overlay()).get("mechanism")
 
 
-def _differences(held: object, other: object, path: Keys) -> Iterator[str]:
+def _differences(value: object, other: object, path: Keys) -> Iterator[str]:
     """Yield the paths of numbers, texts and rows of a table that differ from another one."""
-    if isinstance(held, BaseModel) and type(held) is type(other):
-        for name in type(held).model_fields:
+    if isinstance(value, BaseModel) and type(value) is type(other):
+        for name in type(value).model_fields:
             if name not in _ABOUT and (path or name not in _NAMES):
-                yield from _differences(getattr(held, name), getattr(other, name), (*path, name))
-    elif isinstance(held, Mapping) and isinstance(other, Mapping):
-        for key in dict.fromkeys((*held, *other)):
-            yield from _differences(held.get(key), other.get(key), (*path, str(key)))
-    elif (rows := _by_row(held)) and (others := _by_row(other)):
+                yield from _differences(getattr(value, name), getattr(other, name), (*path, name))
+    elif isinstance(value, Mapping) and isinstance(other, Mapping):
+        for key in dict.fromkeys((*value, *other)):
+            yield from _differences(value.get(key), other.get(key), (*path, str(key)))
+    elif (rows := _by_row(value)) and (others := _by_row(other)):
         yield from _differences(rows, others, path)
-    elif not _same(held, other):
+    elif not _same(value, other):
         yield ".".join(path)
 
 
-def _by_row(held: object) -> dict[str, object]:
+def _by_row(table: object) -> dict[str, object]:
     """Return the rows of a table by name; empty if it is not a table, or two rows have one name."""
-    if not (isinstance(held, tuple) and held and all(isinstance(row, BaseModel) for row in held)):
+    if not (isinstance(table, tuple) and table and all(isinstance(row, BaseModel) for row in table)):
         return {}
-    keys = [[str(value) for name in _ROW_KEYS if (value := getattr(row, name, None)) is not None] for row in held]
-    rows = {".".join(key): row for key, row in zip(keys, held, strict=True)}
-    return rows if len(rows) == len(held) else {}
+    keys = [[str(value) for name in _ROW_KEYS if (value := getattr(row, name, None)) is not None] for row in table]
+    rows = {".".join(key): row for key, row in zip(keys, table, strict=True)}
+    return rows if len(rows) == len(table) else {}
 
 
 def _model_of(mechanism: str) -> type[Target]:
@@ -441,7 +441,7 @@ def _check_said(overlay: Overlay) -> None:
 def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, Any]:
     """Read a file, note its CSV tables and lay it over the file that its `base` names."""
     if path in seen:
-        through = " -> ".join(each.name for each in seen)
+        through = " -> ".join(ancestor.name for ancestor in seen)
         raise TargetDataError(
             f"{path.name}: base leads to itself through {through}", span=place_of(seen[-1], ("base",))
         )
@@ -480,37 +480,37 @@ def _refusal(
 
     Rows of CSV files are named by file and line. An error in inherited contents has no position in the file itself.
     """
-    found = []
+    errors = []
     for finding in error.errors(include_url=False, include_input=False):
         reason = finding["msg"].removeprefix("Value error, ")
         kind = {"extra_forbidden": "unknown key", "missing": "missing"}.get(finding["type"], reason)
         head, *keys = finding["loc"] or ("",)
         span = place_of(path, (str(head).removesuffix(FACT), *keys))
         legal = _legal_keys(model, finding["loc"]) if finding["type"] == "extra_forbidden" else ()
-        found.append(TargetDataError(f"{_place(path, finding, data)}: {kind}", span=span, legal=legal))
-    first, *others = found
+        errors.append(TargetDataError(f"{_place(path, finding, data)}: {kind}", span=span, legal=legal))
+    first, *others = errors
     first.further = tuple(others)
     return first
 
 
-def _legal_keys(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[str, ...]:
+def _legal_keys(model: type[BaseModel], path: tuple[int | str, ...]) -> tuple[str, ...]:
     """Return the keys nearest to the last one of a path, among its siblings; all of them if none is near."""
-    *above, wrong = place
+    *above, wrong = path
     kinds: list[object] = [model]
     for part in above:
         kinds = [inner for kind in kinds for inner in _held(kind, part)]
-    names = [name for kind in kinds for each in _alternatives(kind) for name in _fields(each)]
+    names = [name for kind in kinds for alternative in _alternatives(kind) for name in _fields(alternative)]
     written = [name for name in names if not name.endswith(FACT)] + ["base"] * (not above)
     return closest(str(wrong), written, everything_up_to=_MOST_KEYS)
 
 
 def _held(kind: object, part: int | str) -> Iterator[object]:
     """Yield the possible types of the value at one key, or list index, of a type."""
-    for each in _alternatives(kind):
-        if fields := _fields(each):
+    for alternative in _alternatives(kind):
+        if fields := _fields(alternative):
             if part in fields:
                 yield fields[str(part)].annotation
-        elif arguments := get_args(each):
+        elif arguments := get_args(alternative):
             yield arguments[0] if isinstance(part, int) else arguments[-1]
 
 
@@ -519,8 +519,8 @@ def _alternatives(kind: object) -> Iterator[object]:
     if get_origin(kind) is Annotated:
         yield from _alternatives(get_args(kind)[0])
     elif get_origin(kind) in (Union, UnionType):
-        for each in get_args(kind):
-            yield from _alternatives(each)
+        for argument in get_args(kind):
+            yield from _alternatives(argument)
     else:
         yield kind
 
@@ -607,17 +607,17 @@ def measured_operation(target: str, operation: str, src: str, dst: str) -> Measu
 
 def read_intervals(path: Path) -> list[Residuals]:
     """Return the rows of a record."""
-    read: Mapping[str, Any] = {each.name: _KINDS[str(each.type)] for each in fields(Residuals)}
+    read: Mapping[str, Any] = {field.name: _KINDS[str(field.type)] for field in fields(Residuals)}
     with path.open(encoding="utf-8", newline="") as file:
         return [Residuals(**{name: read[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
 
 
 @lru_cache(1)
 def _intervals() -> Mapping[str, Mapping[str, Residuals]]:
-    found: dict[str, dict[str, Residuals]] = {}
+    residuals: dict[str, dict[str, Residuals]] = {}
     for row in read_intervals(SHIPPED / INTERVALS):
-        found.setdefault(row.target, {})[row.kind] = row
-    return found
+        residuals.setdefault(row.target, {})[row.kind] = row
+    return residuals
 
 
 @lru_cache

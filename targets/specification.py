@@ -213,10 +213,10 @@ class Specification(Table):
 
     def members(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the types of names and classes."""
-        found: dict[str, None] = {}
+        formats: dict[str, None] = {}
         for name in names:
-            found.update(dict.fromkeys(tuple(FORMATS) if name == ALL else self.classes.get(name, (name,))))
-        return tuple(found)
+            formats.update(dict.fromkeys(tuple(FORMATS) if name == ALL else self.classes.get(name, (name,))))
+        return tuple(formats)
 
     def pairs(self, row: LegalCasts) -> Iterator[tuple[str, str]]:
         """Yield the (source, destination) pairs of a row."""

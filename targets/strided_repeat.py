@@ -308,8 +308,8 @@ class StridedRepeatTarget(DataflowTarget):
 
     def meaning_of(self, convention: str) -> str:
         """Return the description of a measuring convention for published cycles, '' if there is none."""
-        found = self.measured_conventions.get(convention)
-        return "" if found is None else found.meaning
+        measured = self.measured_conventions.get(convention)
+        return "" if measured is None else measured.meaning
 
     def measured_as(self, convention: str, operation: str = "") -> Self:
         """Return the target with its simulated cycles counted as in published ones of a convention.
@@ -317,47 +317,49 @@ class StridedRepeatTarget(DataflowTarget):
         Raises:
             IllegalError: the convention does not exist; the message lists the legal ones.
         """
-        found = self.measured_conventions.get(convention)
-        if found is None:
+        measured = self.measured_conventions.get(convention)
+        if measured is None:
             raise IllegalError(f"{self.name} has no convention '{convention}'", legal=self.measured_conventions)
-        pipe = self.timing.vector_pipe.model_copy(update=_stated(found, "tail_cycles", "mask_change_cycles"))
+        pipe = self.timing.vector_pipe.model_copy(update=_stated(measured, "tail_cycles", "mask_change_cycles"))
         loads = {
             name.removeprefix("load_"): value
-            for name, value in _stated(found, "load_startup_cycles", "load_bytes_per_cycle").items()
+            for name, value in _stated(measured, "load_startup_cycles", "load_bytes_per_cycle").items()
         }
         load = self.timing.load.model_copy(update=loads)
         timing = self.timing.model_copy(update={"vector_pipe": pipe, "load": load})
-        banks = self.banks.model_copy(update=_stated(found, "exclusive_banks"))
+        banks = self.banks.model_copy(update=_stated(measured, "exclusive_banks"))
         options = {
-            name: value for name, value in found.options.items() if name != PLACEMENT or operation not in found.apart
+            name: value
+            for name, value in measured.options.items()
+            if name != PLACEMENT or operation not in measured.apart
         }
         return with_options(self.model_copy(update={"timing": timing, "banks": banks}), options)
 
     def times_programs(self, convention: str | None) -> bool:
         """Return whether cycles of a convention measure how long programs take: not if it has its own loads."""
-        found = self.measured_conventions.get(convention or "")
-        return found is None or not _stated(found, "load_startup_cycles", "load_bytes_per_cycle")
+        measured = self.measured_conventions.get(convention or "")
+        return measured is None or not _stated(measured, "load_startup_cycles", "load_bytes_per_cycle")
 
     def cycles_around(self, convention: str, operation: str) -> int:
         """Return the cycles by which the published figures of a convention exceed those simulated `measured_as` it."""
-        found = self.measured_conventions[convention]
-        return found.added_cycles_of.get(operation, found.added_cycles)
+        measured = self.measured_conventions[convention]
+        return measured.added_cycles_of.get(operation, measured.added_cycles)
 
     def timing_row(self, instruction: str, element: str) -> str | None:
         """Return the name of the timing row of an instruction on elements of a type, None if there is none.
 
         A row that an option selects takes precedence, and one for the type precedes one for all.
         """
-        found, best = None, (False, False)
+        row_name, best = None, (False, False)
         for name, row in self.timing.vector.items():
             if row.instruction != instruction or (row.types and element not in row.types):
                 continue
             rank = (len(row.option) > 0, len(row.types) > 0)
-            if (found is None or rank > best) and (
+            if (row_name is None or rank > best) and (
                 not row.option or str(self.option(row.option)) == str(row.option_value)
             ):
-                found, best = name, rank
-        return found
+                row_name, best = name, rank
+        return row_name
 
     @property
     def block_bytes(self) -> int:
@@ -366,10 +368,10 @@ class StridedRepeatTarget(DataflowTarget):
 
     def cast(self, src: str, dst: str) -> StridedCast | None:
         """Return the rule of a type pair, None if the chip lacks the cast; some casts need an option."""
-        found = next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+        listed = next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
         like = self.interface_cast(src, dst)
-        if found is not None or like is None or self.option("interface_casts") != "accept":
-            return found
+        if listed is not None or like is None or self.option("interface_casts") != "accept":
+            return listed
         rule = self.cast(like.like_src, like.like_dst)
         none = {"stem": "", "suffixes": dict[Rounding, str](), "fallback": None, "note": like.source}
         return None if rule is None else rule.model_copy(update={"src": src, "dst": dst, **none})

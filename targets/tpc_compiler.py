@@ -51,8 +51,8 @@ def csv_rows(model: type[_Row]) -> tuple[_Row, ...]:
     except validated.ValidationError as error:
         first = error.errors()[0]
         row, *column = first["loc"]
-        place = ".".join(map(str, column))
-        raise TargetDataError(f"{name}: row {row}: {place}: {first['msg']}") from None
+        column_path = ".".join(map(str, column))
+        raise TargetDataError(f"{name}: row {row}: {column_path}: {first['msg']}") from None
     return rows
 
 
@@ -110,7 +110,7 @@ def _stepped(text: object) -> object:
     separators = words[1::2]
     if any(separator not in _BETWEEN for separator in separators) or len(separators) + 1 != len(words[::2]):
         raise ValueError(f"'{text}' is not a chain of types joined by > (converted) or ~ (bits kept)")
-    return ((words[0], True), *zip(words[2::2], (_BETWEEN[each] for each in separators), strict=True))
+    return ((words[0], True), *zip(words[2::2], (_BETWEEN[mark] for mark in separators), strict=True))
 
 
 def _counted(text: object) -> object:
@@ -289,13 +289,13 @@ def _steps(cell: object) -> object:
     """Read `mul.f32 x, scale; convert.f32 target_type=int16 MODE x`."""
     if not isinstance(cell, str):
         return cell
-    found = []
+    steps = []
     for text in filter(None, (part.strip() for part in cell.split(LIST_SEPARATOR))):
         match = _STEP.fullmatch(text)
         if match is None:
             raise ValueError(f"'{text}' is not a step: HEAD x, or HEAD x, OPERAND")
-        found.append(StepText(head=match["head"], operand=match["operand"]))
-    return tuple(found)
+        steps.append(StepText(head=match["head"], operand=match["operand"]))
+    return tuple(steps)
 
 
 Steps = Annotated[tuple[StepText, ...], BeforeValidator(_steps)]

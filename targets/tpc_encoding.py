@@ -60,8 +60,8 @@ def _check_features(target: VliwTarget) -> None:
         (Feature.SHORT_IMMEDIATES, codes.short_immediates is not None),
     ):
         if target.features.has[feature] != given:
-            said = "has" if given else "lacks"
-            raise TargetDataError(f"{target.name}: encoding {said} {feature}, unlike features.has")
+            verb = "has" if given else "lacks"
+            raise TargetDataError(f"{target.name}: encoding {verb} {feature}, unlike features.has")
 
 
 def _layout(target: VliwTarget, name: str, size_bytes: int) -> Layout:

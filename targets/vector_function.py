@@ -143,7 +143,7 @@ def parse_instruction(text: str) -> MicroOperation:
     if len(results) != len(kinds) + dual or wide != (match.group(3) is not None):
         raise ValueError(f"'{text}': {mnemonic} has {len(kinds) + dual} results and {'a' if wide else 'no'} lane width")
     of_words = operands.re.groupindex.values()
-    named = [name for place, name in enumerate(operands.groups(), 1) if name is not None and place not in of_words]
+    named = [name for index, name in enumerate(operands.groups(), 1) if name is not None and index not in of_words]
     return _operation(mnemonic, int(match.group(3) or 0), results, named, words)
 
 
@@ -209,12 +209,12 @@ def check_registers(instructions: Iterable[MicroOperation], counters: Iterable[s
     Raises:
         ValueError: there is one; the message names register and instruction.
     """
-    known = {*counters, SOURCE, DESTINATION}
+    registers = {*counters, SOURCE, DESTINATION}
     for instruction in instructions:
         for operand in instruction.operands:
-            if operand not in known:
+            if operand not in registers:
                 raise ValueError(f"{instruction.mnemonic} reads '{operand}', which nothing has written")
-        known.update(instruction.results)
+        registers.update(instruction.results)
 
 
 VariantName = Literal["1D", "2D_default", "2D_no_post_update"]
@@ -446,15 +446,15 @@ class VectorFunctionTarget(DataflowTarget):
         if own != BY_SET:
             return int(own)
         named = self.options["ctrl"].value
-        found = self.control.sets[self.control.starts[level] if named == BY_LEVEL else str(named)]
-        return int(bit in found.ones)
+        control = self.control.sets[self.control.starts[level] if named == BY_LEVEL else str(named)]
+        return int(bit in control.ones)
 
     def cast(self, src: str, dst: str) -> VectorCast | None:
         """Return the rule of a type pair, None if the chip lacks the cast; some casts need an option."""
-        found = next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+        listed = next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
         like = self.interface_cast(src, dst)
-        if found is not None or like is None or self.option("interface_casts") != "accept":
-            return found
+        if listed is not None or like is None or self.option("interface_casts") != "accept":
+            return listed
         rule = self.cast(like.like_src, like.like_dst)
         return None if rule is None else rule.model_copy(update={"src": src, "dst": dst})
 
@@ -470,8 +470,8 @@ class VectorFunctionTarget(DataflowTarget):
                 return row
         like = self.interface_cast(src, dst)
         if like is not None:
-            found = self.variant(like.like_src, like.like_dst, name, saturation_off=saturation_off)
-            return found.model_copy(update={"src": src, "dst": dst})
+            base = self.variant(like.like_src, like.like_dst, name, saturation_off=saturation_off)
+            return base.model_copy(update={"src": src, "dst": dst})
         raise KeyError(f"{src} -> {dst} {name}")
 
     def code_variants(self, mnemonic: str, *, contiguous: bool) -> tuple[str, ...]:
@@ -571,11 +571,11 @@ class VectorFunctionTarget(DataflowTarget):
         for src, dst in pairs:
             for name in sorted(names):
                 for off in ("saturation_on", "saturation_off"):
-                    found = [
+                    variants = [
                         variant
                         for variant in self.variants
                         if (variant.src, variant.dst, variant.variant) == (src, dst, name)
                         and variant.when in ("always", off)
                     ]
-                    if len(found) != 1:
-                        raise ValueError(f"{src} -> {dst}: {len(found)} variants {name} for {off}")
+                    if len(variants) != 1:
+                        raise ValueError(f"{src} -> {dst}: {len(variants)} variants {name} for {off}")

@@ -342,12 +342,12 @@ def by_column(name: str) -> BeforeValidator:
     def mapped(rows: Any) -> Any:
         if isinstance(rows, Mapping):
             return rows
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         for row in rows:
             key = row.get(name)
-            if not isinstance(key, str) or key in found:
-                raise ValueError(f"{name} {key!r} is listed twice" if key in found else f"a row without {name}")
-            found[key] = {column: value for column, value in row.items() if column != name and value is not None}
-        return found
+            if not isinstance(key, str) or key in entries:
+                raise ValueError(f"{name} {key!r} is listed twice" if key in entries else f"a row without {name}")
+            entries[key] = {column: value for column, value in row.items() if column != name and value is not None}
+        return entries
 
     return BeforeValidator(mapped)

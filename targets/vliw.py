@@ -112,11 +112,11 @@ def smallest(rules: tuple[BundleDistance, ...]) -> int | None:
     """Return the smallest distance in bundles that satisfies all of the rules, None if there is none."""
     if not rules:
         return None
-    found = max(rule.distance for rule in rules)
+    candidate = max(rule.distance for rule in rules)
     forbidden = {distance for rule in rules for distance in rule.excluded}
-    while found in forbidden:
-        found += 1
-    return found
+    while candidate in forbidden:
+        candidate += 1
+    return candidate
 
 
 # Schema of binary encodings of bundles: codes, layouts, placements. Opcodes: `castsim.isa.tpc.instructions`.
@@ -631,11 +631,11 @@ class VliwTarget(EncodedHeader):
         for memory in ("vlm", "slm"):
             if memory not in self.memories:
                 raise ValueError(f"memories.{memory} is missing")
-            held = self.memories[memory]
-            if held.allocatable_bytes != held.capacity_bytes:
+            space = self.memories[memory]
+            if space.allocatable_bytes != space.capacity_bytes:
                 raise ValueError(
-                    f"memories.{memory}: allocatable_bytes {held.allocatable_bytes} is not simulated: programs place "
-                    f"their data anywhere in capacity_bytes, {held.capacity_bytes}"
+                    f"memories.{memory}: allocatable_bytes {space.allocatable_bytes} is not simulated: programs place "
+                    f"their data anywhere in capacity_bytes, {space.capacity_bytes}"
                 )
         if self.small_vector_memory.capacity_bytes > self.memories["vlm"].capacity_bytes:
             raise ValueError("small_vector_memory is larger than memories.vlm")

@@ -233,7 +233,7 @@ class LatencyRules(Table):
     float_accumulator: FloatAccumulator | None = None
 
 
-def refuse_unknown_instructions(rules: LatencyRules, known: Set[tuple[str, str]]) -> None:
+def refuse_unknown_instructions(rules: LatencyRules, instructions: Set[tuple[str, str]]) -> None:
     """Reject rules with an instruction that its slot does not have; `known` are slots and mnemonics.
 
     Raises:
@@ -242,7 +242,7 @@ def refuse_unknown_instructions(rules: LatencyRules, known: Set[tuple[str, str]]
     for rule in LatencyRules.model_fields:
         for name in _instructions_of(getattr(rules, rule)):
             slot, mnemonic = name.split(".", 1)
-            if mnemonic != WHOLE_SLOT and (slot, mnemonic) not in known:
+            if mnemonic != WHOLE_SLOT and (slot, mnemonic) not in instructions:
                 raise ValueError(f"latency_rules.{rule}: the {slot} slot has no instruction '{mnemonic}'")
 
 
@@ -250,8 +250,8 @@ def _instructions_of(rule: Fact | None) -> Iterator[str]:
     """Yield the instructions in a rule; only instructions are in tuples of words."""
     for field in type(rule).model_fields if rule is not None else ():
         value = getattr(rule, field)
-        for each in value if isinstance(value, tuple) else ():
-            yield from each if isinstance(each, tuple) else (each,) if isinstance(each, str) else ()
+        for item in value if isinstance(value, tuple) else ():
+            yield from item if isinstance(item, tuple) else (item,) if isinstance(item, str) else ()
 
 
 def refuse_bad_rows(stages: tuple[StageRow, ...], ports: tuple[EntryPort, ...]) -> None:
@@ -262,13 +262,13 @@ def refuse_bad_rows(stages: tuple[StageRow, ...], ports: tuple[EntryPort, ...]) 
     """
     _refuse_doubles("entry_ports", (port.name for port in ports), "port '{key}' is listed twice")
     _refuse_doubles("stages", (row.key for row in stages), "the same slot, opcode, operand, file and marks twice")
-    known = {port.name for port in ports}
+    port_names = {port.name for port in ports}
     for number, row in enumerate(stages):
         if row.is_result:
             continue
         if row.entry_port is None:
             raise _bad_row("stages", number, f"entry_port: {row.operand} of {row.mnemonic} has no entry port")
-        if row.entry_port not in known:
+        if row.entry_port not in port_names:
             raise _bad_row("stages", number, f"entry_port: unknown port '{row.entry_port}'")
 
 
@@ -386,9 +386,9 @@ class CommitDistances(dict[Commit, int]):
 
     def __missing__(self, commit: Commit) -> int:
         assert commit.key is not None
-        found = self._latencies.latency(commit.key, self._consumer).distance
-        self[commit] = found
-        return found
+        distance = self._latencies.latency(commit.key, self._consumer).distance
+        self[commit] = distance
+        return distance
 
 
 class Latencies:
@@ -423,21 +423,21 @@ class Latencies:
 
     def commit(self, key: OperandKey) -> Commit:
         """Return the commit of a result; the same object for the same key."""
-        found = self._commits.get(key)
-        if found is None:
+        cached = self._commits.get(key)
+        if cached is None:
             row = self.row(key)
             default = self.rules.default.distance - 1
             stage = self.rules.implicit_random.stage if key.random else default if row is None else row.stage
-            found = Commit(key, stage, listed=key.random or row is not None)
-            self._commits[key] = found
-        return found
+            cached = Commit(key, stage, listed=key.random or row is not None)
+            self._commits[key] = cached
+        return cached
 
     def distances(self, key: OperandKey) -> CommitDistances:
         """Return the distances of an operand from all producers."""
-        found = self._distances.get(key)
-        if found is None:
-            found = self._distances[key] = CommitDistances(self, key)
-        return found
+        cached = self._distances.get(key)
+        if cached is None:
+            cached = self._distances[key] = CommitDistances(self, key)
+        return cached
 
     def port_stage(self, key: OperandKey) -> int | None:
         """Return the stage of an operand's entry port, None if the tables lack the operand."""
@@ -449,12 +449,12 @@ class Latencies:
         wanted = key.row
         if self._among("lookups", key) and wanted.operand == RESULT:  # pairs only count for what a rule adds
             wanted = wanted._replace(marks=wanted.marks - {RowMark.X2})
-        found = self._rows.get(wanted)
-        if found is not None:
-            return found
+        exact = self._rows.get(wanted)
+        if exact is not None:
+            return exact
         for marks in (_WIDTHS, _FLOAT_WIDTHS):
-            found = found or self._rows.get(wanted._replace(marks=wanted.marks - marks))
-        return found if found is not None and self._unmarked() else None
+            exact = exact or self._rows.get(wanted._replace(marks=wanted.marks - marks))
+        return exact if exact is not None and self._unmarked() else None
 
     def latency(self, producer: OperandKey, consumer: OperandKey) -> SmallestDistance:
         """Return the distance of a pair and the rule that decides it."""
@@ -483,40 +483,40 @@ class Latencies:
 
     def longest(self, instructions: frozenset[tuple[str, str]]) -> int:
         """Return an upper bound on the distance of any pair of these instructions (slot and mnemonic)."""
-        found = self._longest.get(instructions)
-        if found is None:
-            found = self._longest[instructions] = self._find_longest(instructions)
-        return found
+        cached = self._longest.get(instructions)
+        if cached is None:
+            cached = self._longest[instructions] = self._find_longest(instructions)
+        return cached
 
     def _find_longest(self, instructions: Set[tuple[str, str]]) -> int:
-        known = {(slot, self.opcodes[slot, name]) for slot, name in instructions if (slot, name) in self.opcodes}
-        rows = [row for row in self._rows.values() if (row.slot, row.opcode) in known]
+        opcodes = {(slot, self.opcodes[slot, name]) for slot, name in instructions if (slot, name) in self.opcodes}
+        rows = [row for row in self._rows.values() if (row.slot, row.opcode) in opcodes]
         last: dict[str, int] = {}
         for row in rows:
             if row.is_result:
                 last[_place(row)] = max(last.get(_place(row), 0), row.stage)
-        found = self.rules.default.distance
+        longest = self.rules.default.distance
         for row in rows:
             if not row.is_result and row.entry_port is not None:
                 operand = min(row.stage, self.rules.index_bypass.stage) if row.register_file == "I" else row.stage
-                found = max(found, max(self._ports[row.entry_port], last.get(_place(row), 0)) - operand + 1)
-        return max(found, self._longest_exception(rows))
+                longest = max(longest, max(self._ports[row.entry_port], last.get(_place(row), 0)) - operand + 1)
+        return max(longest, self._longest_exception(rows))
 
     def _longest_exception(self, rows: Iterable[StageRow]) -> int:
         """Return the maximum total of the rules that add to the stages."""
-        rules, found = self.rules, 0
+        rules, longest = self.rules, 0
         events = rules.event
         accumulators = [row for row in rows if self._takes_accumulator(OperandKey(*row.key))]
         for row in rows:
             key = OperandKey(*row.key)
             if self._among("lookups", key) and row.is_result:
-                found = max(found, row.stage + 1 + rules.lookup.added)
+                longest = max(longest, row.stage + 1 + rules.lookup.added)
             if rules.float_accumulator is not None and row.is_result and self._among("late producers", key):
                 added = rules.float_accumulator.added
-                found = max([found, *(row.stage - other.stage + 1 + added for other in accumulators)])
+                longest = max([longest, *(row.stage - other.stage + 1 + added for other in accumulators)])
             if events is not None and self._among("events", key):
-                found = max(found, events.distance, events.late_distance)
-        return found
+                longest = max(longest, events.distance, events.late_distance)
+        return longest
 
     # ------------------------------------------------------------------------------------------------------- rules
 

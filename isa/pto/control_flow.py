@@ -95,8 +95,8 @@ def _read_while(reader: PtoReader, statement: NamedOperation) -> Operation:
     reader.expect("->")
     passed = reader.type_list()
     reader.scope.enter()
-    for ((name, place), _), kind in zip(pairs, kinds, strict=True):
-        reader.define(name, kind, place)
+    for ((name, token), _), kind in zip(pairs, kinds, strict=True):
+        reader.define(name, kind, token)
     reader.expect("{")
     before = _read_rest(reader, Condition)
     last = before[-1] if before else None
@@ -148,13 +148,13 @@ def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
         return ()
     index = reader.position
     reader.position += 1
-    found = reader.listed(lambda: _argument(reader), ")") if reader.take("(") else []
+    arguments = reader.listed(lambda: _argument(reader), ")") if reader.take("(") else []
     reader.expect(":")
-    if tuple(kind for _, kind in found) != tuple(kinds):
+    if tuple(kind for _, kind in arguments) != tuple(kinds):
         raise reader.error("the types of this region's arguments differ from those that scf.condition passes on", index)
-    for (name, place), kind in found:
-        reader.define(name, kind, place)
-    return tuple(name for (name, _), _ in found)
+    for (name, token), kind in arguments:
+        reader.define(name, kind, token)
+    return tuple(name for (name, _), _ in arguments)
 
 
 def _argument(reader: PtoReader) -> tuple[tuple[str, int], Type]:
@@ -289,10 +289,10 @@ def read_operation(reader: PtoReader) -> Operation:
     """
     reader.count_statement()
     results = read_results(reader)
-    known = None if results else reader.forms.read(reader.position, reader.scope, reader.span)
-    if known is not None:
-        reader.position = known[1]
-        return known[0]
+    reading = None if results else reader.forms.read(reader.position, reader.scope, reader.span)
+    if reading is not None:
+        reader.position = reading[1]
+        return reading[0]
     index = reader.position
     name = reader.texts[index]
     handler = HANDLERS.get(name)

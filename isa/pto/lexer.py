@@ -230,8 +230,8 @@ class Filled:
 
     def origin(self, offset: int) -> int:
         """Return the offset in the original text; for inserted text, that of its `${`."""
-        place = bisect_right(self.starts, offset) - 1
-        return self.origins[place] + (offset - self.starts[place] if self.kept[place] else 0)
+        piece = bisect_right(self.starts, offset) - 1
+        return self.origins[piece] + (offset - self.starts[piece] if self.kept[piece] else 0)
 
 
 def parameters(source: PtoSource) -> dict[str, Parameter]:
@@ -240,20 +240,21 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
     Raises:
         ReadError: a declaration is invalid, or two have one name.
     """
-    found: dict[str, Parameter] = {}
+    declared: dict[str, Parameter] = {}
     if "castsim:" not in source.text:
-        return found
+        return declared
     for part in _PARTS.finditer(source.text):
         head = None if part[1] is None else _HEAD.match(source.text, part.start(1), part.end(1))
         if head is None:
             continue
-        one = _declared(source, head.end(), part.end(1))
-        if one.name in found:
+        parameter = _declared(source, head.end(), part.end(1))
+        if parameter.name in declared:
             raise ReadError(
-                f"parameter {one.name} is declared again, after line {found[one.name].span.line}", span=one.span
+                f"parameter {parameter.name} is declared again, after line {declared[parameter.name].span.line}",
+                span=parameter.span,
             )
-        found[one.name] = one
-    return found
+        declared[parameter.name] = parameter
+    return declared
 
 
 def _declared(source: PtoSource, start: int, end: int) -> Parameter:
@@ -273,7 +274,7 @@ def filled(source: PtoSource) -> Filled | None:
     """
     if "${" not in source.text:
         return None
-    values = {name: one.default for name, one in parameters(source).items()}
+    values = {name: parameter.default for name, parameter in parameters(source).items()}
     pieces: list[str] = []
     starts, origins, kept = [0], [0], [True]
     length = before = 0
@@ -313,19 +314,19 @@ def with_values(text: str, file: str, values: Mapping[str, Value]) -> str:
     Raises:
         ReadError: see `parameters`; also a parameter that the text does not declare.
     """
-    known = parameters(PtoSource(file, text))
+    declared = parameters(PtoSource(file, text))
     for name in values:
-        if name not in known:
-            raise unknown_parameter(name, known, file)
-    places = sorted((known[name].default_at, str(value)) for name, value in values.items())
+        if name not in declared:
+            raise unknown_parameter(name, declared, file)
+    places = sorted((declared[name].default_at, str(value)) for name, value in values.items())
     for (start, end), value in reversed(places):
         text = text[:start] + value + text[end:]
     return text
 
 
-def unknown_parameter(name: str, known: Mapping[str, Parameter], file: str, span: Span | None = None) -> ReadError:
+def unknown_parameter(name: str, declared: Mapping[str, Parameter], file: str, span: Span | None = None) -> ReadError:
     """Return (do not raise) the error about a parameter that a program lacks."""
-    legal = tuple(known) or (f"// castsim: parameter {name} = VALUE in the program, ${{{name}}} where it is used",)
+    legal = tuple(declared) or (f"// castsim: parameter {name} = VALUE in the program, ${{{name}}} where it is used",)
     return ReadError(f"'{name}' is not a parameter of {file}", span=span, legal=legal)
 
 
@@ -355,12 +356,14 @@ def options_named(text: str, file: str) -> tuple[NamedOption, ...]:
     """
     if "castsim:" not in text:
         return ()
-    found: dict[str, NamedOption] = {}
-    for one in _options(PtoSource(file, text)):
-        if one.name in found:
-            raise ReadError(f"option {one.name} is given again, after line {found[one.name].span.line}", span=one.span)
-        found[one.name] = one
-    return tuple(found.values())
+    options: dict[str, NamedOption] = {}
+    for option in _options(PtoSource(file, text)):
+        if option.name in options:
+            raise ReadError(
+                f"option {option.name} is given again, after line {options[option.name].span.line}", span=option.span
+            )
+        options[option.name] = option
+    return tuple(options.values())
 
 
 def _options(source: PtoSource) -> Iterator[NamedOption]:

@@ -111,9 +111,9 @@ class MicroBuilder:
         return home
 
     @contextmanager
-    def at(self, place: OperationRun) -> Iterator[None]:
+    def at(self, run: OperationRun) -> Iterator[None]:
         """Insert new operations at a given point inside the block."""
-        before, self.current = self.current, place
+        before, self.current = self.current, run
         try:
             yield
         finally:
@@ -172,7 +172,7 @@ class MicroBuilder:
         text = f"0x{value:X}" if isinstance(value, int) and kind.name in FLOATS else repr(value)
         key = text, kind.name
         if key not in self.constants:
-            plain = "".join(each if each.isalnum() else "_" for each in text.replace("-", "m"))
+            plain = "".join(character if character.isalnum() else "_" for character in text.replace("-", "m"))
             self.constants[key] = self.fresh(f"c{plain}" if kind == INDEX else f"c{plain}_{kind.name}")
             self.head.items.append(Constant(self.constants[key], value, kind, span=self.span))
         return self.constants[key]
@@ -238,12 +238,12 @@ class MicroBuilder:
             return self.index(self.known.get(name, 0) * factor)
         return name if factor == 1 else self.arith("muli", (name, self.index(factor)), INDEX)
 
-    def sum(self, one: str, other: str) -> str:
+    def sum(self, left: str, other: str) -> str:
         """Return the sum of two indices."""
-        for name, further in ((one, other), (other, one)):
+        for name, further in ((left, other), (other, left)):
             if name in self.known:
                 return self.plus(further, self.known[name])
-        return self.arith("addi", (one, other), INDEX)
+        return self.arith("addi", (left, other), INDEX)
 
     # ----------------------------------------------------------------------------------------------------- vecscopes
 

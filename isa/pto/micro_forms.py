@@ -133,8 +133,8 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
     """
     for node in body:
         if isinstance(node, MicroOperation):
-            place = ROWS[node.mnemonic].place
-            if place is (Place.OUTSIDE if inside else Place.SCOPE):
+            placement = ROWS[node.mnemonic].place
+            if placement is (Place.OUTSIDE if inside else Place.SCOPE):
                 _refuse(node, f"pto.{node.mnemonic}", inside=inside)
         elif isinstance(node, DialectOperation):
             if not inside:

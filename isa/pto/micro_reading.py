@@ -127,8 +127,8 @@ def _check_elements(node: MicroOperation) -> None:
 def _part_of(node: MicroOperation, kind: type[VectorType | MaskType]) -> str:
     """Return the index of the first operand, or else result, of a kind."""
     for what, kinds in (("operand", node.operand_types), ("result", node.result_types)):
-        for number, each in enumerate(kinds):
-            if isinstance(each, kind):
+        for number, operand_type in enumerate(kinds):
+            if isinstance(operand_type, kind):
                 return f"{what} {number}"
     return ""
 
@@ -149,7 +149,7 @@ def _check_distribution(reader: Notes, node: MicroOperation, where: Where) -> No
     mode = modes[name]
     span = reader.span(where["dist"]) if "dist" in where else node.span
     if not mode.supported:
-        legal = tuple(each for each, found in modes.items() if found.supported)
+        legal = tuple(word for word, distribution in modes.items() if distribution.supported)
         raise IllegalError(f"{name} is not supported by the vector unit of the A5", span=span, legal=legal)
     register = _register(node)
     if register is None:
@@ -157,12 +157,14 @@ def _check_distribution(reader: Notes, node: MicroOperation, where: Where) -> No
     pointer = next(kind for kind in node.operand_types if isinstance(kind, PointerType))
     widths = {lane_bits(register.element), lane_bits(pointer.element)}
     if mode.lanes and not widths & set(mode.lanes):
-        legal = tuple(each for each, found in modes.items() if found.supported and widths & set(found.lanes))
+        legal = tuple(
+            word for word, distribution in modes.items() if distribution.supported and widths & set(distribution.lanes)
+        )
         shown = f"{name} is for elements of {' or '.join(map(str, mode.lanes))} bits"
         if node.mnemonic in _PAIRED and max(mode.lanes) < min(widths):
             # A kernel case is named for such a pair; the verifier looks at the mode's name alone.
-            found = f"{shown}; here it parts those of {lane_bits(register.element)}"
-            reader.warn(WarningKind.DISTRIBUTION, found, span)
+            message = f"{shown}; here it parts those of {lane_bits(register.element)}"
+            reader.warn(WarningKind.DISTRIBUTION, message, span)
             return
         raise IllegalError(
             f"{shown}; {format_type(register)} has {lane_bits(register.element)}", span=span, legal=legal
@@ -244,11 +246,11 @@ def _check_difference(node: MicroOperation) -> None:
 
 
 def _check_same_width(node: MicroOperation) -> None:
-    one, other = (kind for kind in node.operand_types[:2] if isinstance(kind, VectorType))
-    if one.lanes != other.lanes or other.element[0] not in "iu":
-        bits = lane_bits(one.element)
-        legal = tuple(f"!pto.vreg<{one.lanes}x{sign}{bits}>" for sign in ("i", "ui"))
-        _refuse(node, f"takes integers of {bits} bits beside {format_type(one)}", legal, "operand 1")
+    first, other = (kind for kind in node.operand_types[:2] if isinstance(kind, VectorType))
+    if first.lanes != other.lanes or other.element[0] not in "iu":
+        bits = lane_bits(first.element)
+        legal = tuple(f"!pto.vreg<{first.lanes}x{sign}{bits}>" for sign in ("i", "ui"))
+        _refuse(node, f"takes integers of {bits} bits beside {format_type(first)}", legal, "operand 1")
 
 
 def _check_offsets(node: MicroOperation) -> None:
@@ -297,7 +299,7 @@ def _check_scaled_conversion(node: MicroOperation) -> None:
         _refuse(node, f"yields f16, not {_spelled(result.element)}", ("!pto.vreg<128xf16>",), "result 0")
     for key, legal in words.items():
         word = node.word(key)
-        documented = tuple(each for each in legal if each != "H")
+        documented = tuple(mode for mode in legal if mode != "H")
         if word not in documented and (word is not None or key == "part"):
             _refuse(node, f"has no {key} {word}" if word else f"needs {key}", documented, key)
 
@@ -434,7 +436,7 @@ def _checked(reader: PtoReader, statement: NamedOperation, text: _Text) -> Micro
     form = _chosen(reader, statement, text, operands, typed)
     words = _words(reader, statement, form, text)
     names = statement.define(reader, results)
-    found = MicroOperation(
+    operation = MicroOperation(
         name,
         tuple(use[0] for use in text.uses),
         operands,
@@ -447,8 +449,8 @@ def _checked(reader: PtoReader, statement: NamedOperation, text: _Text) -> Micro
     where = {key: index for key, (_, index) in words.items()}
     where |= {f"operand {number}": index for number, index in enumerate(typed)}
     where |= {f"result {number}": index for number, (_, index) in enumerate(text.results)}
-    check(reader, found, form, where)
-    return found
+    check(reader, operation, form, where)
+    return operation
 
 
 def _mask_width(name: str, operands: tuple[Type, ...]) -> int:
@@ -518,7 +520,9 @@ def _read_group(reader: PtoReader, text: _Text) -> None:
     uses = reader.listed(reader.operand, ")")
     if len(uses) not in GROUPS[name]:
         counts = " or ".join(map(str, GROUPS[name]))
-        legal = tuple(f"{name}({', '.join(f'%{chr(97 + each)}' for each in range(count))})" for count in GROUPS[name])
+        legal = tuple(
+            f"{name}({', '.join(f'%{chr(97 + number)}' for number in range(count))})" for count in GROUPS[name]
+        )
         raise reader.error(f"{name} has {counts} operands, not {len(uses)}", index, legal)
     text.groups.append((name, len(uses)))
     text.uses += uses
@@ -528,8 +532,8 @@ def _read_types(reader: PtoReader, text: _Text, *, has_results: bool) -> None:
     """Read `types [-> types]`; without operands the types are those of the results, if there are any."""
     if not text.uses:
         reader.take("->")
-        found = _several(reader)
-        text.results = found if has_results else []
+        types = _several(reader)
+        text.results = types if has_results else []
         return
     while True:
         if reader.texts[reader.position] in GROUPS:
@@ -547,9 +551,9 @@ def _several(reader: PtoReader) -> list[tuple[Type, int]]:
         return reader.types()
     if reader.take(")"):
         return []
-    found = reader.types()
+    types = reader.types()
     reader.expect(")")
-    return found
+    return types
 
 
 def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _Text) -> tuple[tuple[Type, ...], list[int]]:
@@ -563,18 +567,18 @@ def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _Text) -
         index = text.types[-1][1] if text.types else statement.index
         legal = tuple(form.spelling(statement.operation) for form in forms_of(statement.operation))
         raise reader.error(f"{len(text.uses)} operands, but {len(text.types)} types", index, legal)
-    found: list[Type] = []
+    types: list[Type] = []
     tokens: list[int] = []
     for number, use in enumerate(text.uses):
         if short_list and number in text.offsets:
-            found.append(use[2].type)
+            types.append(use[2].type)
             tokens.append(use[1])
             continue
         kind, index = next(written)
         reader.check_use(use, kind, index)
-        found.append(use[2].type)
+        types.append(use[2].type)
         tokens.append(index)
-    return tuple(found), tokens
+    return tuple(types), tokens
 
 
 def _chosen(
@@ -603,19 +607,19 @@ def _words(reader: PtoReader, statement: NamedOperation, form: MicroForm, text: 
     kinds = (*form.words, *form.keys)
     if len(text.words) > len(kinds):
         raise reader.error(f"{statement.name} takes no word here", text.words[len(kinds)][1], (form.spelling(name),))
-    found = dict(zip(kinds, text.words, strict=False))
+    words = dict(zip(kinds, text.words, strict=False))
     keys = {WRITTEN.get(kind, kind): kind for kind in kinds} | {kind: kind for kind in kinds}
     for key, (word, index) in text.keyed.items():
         if key not in keys:
             unknown_key(reader, statement.name, key, text.keys[key], keys)
             continue
-        if keys[key] in found:
+        if keys[key] in words:
             raise reader.error(f"{key} is given twice", index)
-        found[keys[key]] = word, index
+        words[keys[key]] = word, index
     for kind in kinds:
-        if kind not in found and kind not in form.free:
+        if kind not in words and kind not in form.free:
             raise reader.error(f"{statement.name} needs its {kind}", statement.index, (form.spelling(name),))
-    return {kind: _known(reader, name, kind, *given) for kind, given in found.items()}
+    return {kind: _known(reader, name, kind, *given) for kind, given in words.items()}
 
 
 def _known(reader: PtoReader, name: str, kind: str, word: str, index: int) -> tuple[str, int]:

@@ -187,9 +187,9 @@ def _read(text: str) -> MicroForm:
             offset, typed = sum(len(item) == 1 for item in items) - 1, index == "I"
         else:
             items.append(letter)
-    found = [(letter, mark) for *_, letter, mark in _PIECE.findall(right)]
-    optional = sum(mark == "?" for _, mark in found)
-    results = tuple(letter for letter, _ in found)
+    pieces = [(letter, mark) for *_, letter, mark in _PIECE.findall(right)]
+    optional = sum(mark == "?" for _, mark in pieces)
+    results = tuple(letter for letter, _ in pieces)
     return MicroForm(tuple(items), offset, typed, keys, groups, results, optional, frozenset(free))
 
 
@@ -261,8 +261,8 @@ def mismatch(name: str, form: MicroForm, operands: tuple[Type, ...], results: tu
     for depth, (letter, kind, number, is_result) in enumerate(_pairs(form, operands, results)):
         text, legal = _problem(name, letter, kind, seen)
         if text:
-            place = (None, number) if is_result else (number, None)
-            return FormMismatch(text, depth, place[0], place[1], legal)
+            position = (None, number) if is_result else (number, None)
+            return FormMismatch(text, depth, position[0], position[1], legal)
         seen.setdefault(letter, kind)
         if isinstance(kind, VectorType):
             seen.setdefault("register", kind)
@@ -275,9 +275,9 @@ def _pairs(
     """Yield letters with types; masks and scalars that follow a register come after all registers."""
     taken = [*zip(form.operands, operands, range(len(operands)), strict=True)]
     given = [*zip(form.results, results, range(len(results)), strict=False)]
-    both = [*((*each, False) for each in taken), *((*each, True) for each in given)]
-    yield from (each for each in both if each[0] not in "MT")
-    yield from (each for each in both if each[0] in "MT")
+    both = [*((*pair, False) for pair in taken), *((*pair, True) for pair in given)]
+    yield from (pair for pair in both if pair[0] not in "MT")
+    yield from (pair for pair in both if pair[0] in "MT")
 
 
 def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple[str, tuple[str, ...]]:
@@ -523,11 +523,11 @@ def conversion(src: str, dst: str) -> Conversion:
     IllegalError: the conversion does not exist; the message names those of this source.
         IllegalError: there is no such conversion; the message names those of this source.
     """
-    found = CONVERSIONS.get((src, dst)) or INTERFACE_CONVERSIONS.get((src, dst))
-    if found is None:
+    row = CONVERSIONS.get((src, dst)) or INTERFACE_CONVERSIONS.get((src, dst))
+    if row is None:
         legal = map(element_spelling, destinations_of(src))
         raise IllegalError(f"vcvt has no conversion {src} -> {dst}{detour(src, dst)}", legal=legal)
-    return found
+    return row
 
 
 def detour(src: str, dst: str) -> str:

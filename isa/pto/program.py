@@ -599,10 +599,10 @@ def regions_of(node: Operation) -> tuple[Sequence[Operation], ...]:
     return ()
 
 
-def with_regions(node: Operation, made: Callable[[Sequence[Operation]], tuple[Operation, ...]]) -> Operation:
+def with_regions(node: Operation, rewrite: Callable[[Sequence[Operation]], tuple[Operation, ...]]) -> Operation:
     """Return an operation with each of its regions replaced."""
-    held = {name: made(getattr(node, name)) for name in REGION_FIELDS if hasattr(node, name)}
-    return replace(node, **held) if held else node  # type: ignore[arg-type]  # regions of a node of the class
+    regions = {name: rewrite(getattr(node, name)) for name in REGION_FIELDS if hasattr(node, name)}
+    return replace(node, **regions) if regions else node  # type: ignore[arg-type]  # regions of a node of the class
 
 
 def nodes(body: Sequence[Operation]) -> Iterator[Operation]:

@@ -99,27 +99,27 @@ class _Inliner:
         self, body: Sequence[Operation], names: Names, active: tuple[str, ...], prefix: str = ""
     ) -> tuple[Operation, ...]:
         """Return a region with its values renamed and its calls replaced; `active` are the functions around it."""
-        known = dict(names)
-        found: list[Operation] = []
+        renamed = dict(names)
+        operations: list[Operation] = []
         for node in body:
             self.left -= 1
             if self.left < 0:
                 raise LimitError(f"calls make more than {_MOST} operations", span=node.span)
             if isinstance(node, Call):
-                found += self._call(node, known, active, prefix)
+                operations += self._call(node, renamed, active, prefix)
             else:
-                found.append(self._renamed(node, known, active, prefix))
-        return tuple(found)
+                operations.append(self._renamed(node, renamed, active, prefix))
+        return tuple(operations)
 
-    def _call(self, node: Call, known: dict[str, str], active: tuple[str, ...], prefix: str) -> tuple[Operation, ...]:
+    def _call(self, node: Call, renamed: dict[str, str], active: tuple[str, ...], prefix: str) -> tuple[Operation, ...]:
         callee = self._callee(node, active)
         self.count += 1
         inner = f"{callee.name}.{self.count}."
-        operands = [known.get(name, prefix + name) for name in node.operands]
+        operands = [renamed.get(name, prefix + name) for name in node.operands]
         given = {argument.name: operand for argument, operand in zip(callee.arguments, operands, strict=True)}
         *body, last = self.body(callee.body or (), given, (*active, callee.name), inner)
         assert isinstance(last, Return)
-        known.update(zip(node.results, last.values, strict=True))
+        renamed.update(zip(node.results, last.values, strict=True))
         return tuple(body)
 
     def _callee(self, node: Call, active: tuple[str, ...]) -> Function:
@@ -142,20 +142,22 @@ class _Inliner:
         if callee.name in active:
             path = " calls ".join(f"@{name}" for name in (*active, callee.name))
             raise IllegalError(f"calls are recursive: {path}", span=node.span)
-        _check_types(node.operand_types, tuple(one.type for one in callee.arguments), "takes", callee.name, node.span)
+        _check_types(
+            node.operand_types, tuple(argument.type for argument in callee.arguments), "takes", callee.name, node.span
+        )
         _check_types(node.result_types, callee.result_types, "returns", callee.name, node.span)
         return callee
 
-    def _renamed(self, node: Operation, known: dict[str, str], active: tuple[str, ...], prefix: str) -> Operation:
+    def _renamed(self, node: Operation, renamed: dict[str, str], active: tuple[str, ...], prefix: str) -> Operation:
         changed: dict[str, object] = {}
-        for each in fields(node):
-            held = getattr(node, each.name)
-            if each.name in REGION_FIELDS:
-                changed[each.name] = self.body(held, known, active, prefix)
-            elif each.name in _VALUES and isinstance(held, str) and not isinstance(held, Enum):
-                changed[each.name] = known.get(held, prefix + held)
-            elif each.name in _VALUES and isinstance(held, tuple):
-                changed[each.name] = tuple(known.get(name, prefix + name) for name in held)
+        for attribute in fields(node):
+            value = getattr(node, attribute.name)
+            if attribute.name in REGION_FIELDS:
+                changed[attribute.name] = self.body(value, renamed, active, prefix)
+            elif attribute.name in _VALUES and isinstance(value, str) and not isinstance(value, Enum):
+                changed[attribute.name] = renamed.get(value, prefix + value)
+            elif attribute.name in _VALUES and isinstance(value, tuple):
+                changed[attribute.name] = tuple(renamed.get(name, prefix + name) for name in value)
         return replace(node, **changed)  # type: ignore[arg-type]
 
 
@@ -212,8 +214,8 @@ class Recovery:
         reader.depth = depth
         resumed, brace = self._next(start, failed_at)
         end = resumed if brace is None else brace
-        told = self._told(start, failed_at, end, error)
-        if not inside and not all(map(self.errors.add, told)):
+        errors = self._told(start, failed_at, end, error)
+        if not inside and not all(map(self.errors.add, errors)):
             reader.hopeless = True
             raise error
         self._forget(start, end, whole=brace is not None)
@@ -224,11 +226,11 @@ class Recovery:
     def _told(self, start: int, failed_at: int, end: int, error: CastsimError) -> list[CastsimError]:
         """Return the message about a statement: its error, or the characters that begin no token."""
         unknown = self._reader.unknown
-        found = unknown[bisect_left(unknown, start) : bisect_left(unknown, end)]
+        unknown_indices = unknown[bisect_left(unknown, start) : bisect_left(unknown, end)]
         characters: list[CastsimError] = [
-            unknown_character(self._reader.source, self._reader.starts[index]) for index in found
+            unknown_character(self._reader.source, self._reader.starts[index]) for index in unknown_indices
         ]
-        if isinstance(error, FollowUpError) or (found and found[0] <= failed_at):
+        if isinstance(error, FollowUpError) or (unknown_indices and unknown_indices[0] <= failed_at):
             return characters
         return [error, *characters, *self._hidden(start, failed_at, end)]
 
@@ -417,12 +419,12 @@ class _Module:
             self.errors.add(error)
         self.errors.raise_found()
         reader = self.reader
-        place = reader.span(self._module_index or 0)
-        found = tuple(self.functions.values())
+        module_span = reader.span(self._module_index or 0)
+        functions = tuple(self.functions.values())
         chip = self.attributes.get(TARGET_ARCH)
         return Program(
-            found, sorted_texts(self.attributes), reader.warnings, tuple(self.refused),
-            None if chip is None else reader.span(chip.value_index), span=place,
+            functions, sorted_texts(self.attributes), reader.warnings, tuple(self.refused),
+            None if chip is None else reader.span(chip.value_index), span=module_span,
         )  # fmt: skip
 
     def _read(self) -> None:
@@ -481,10 +483,10 @@ class _Module:
                 if self._unbalanced:
                     return
                 reader.unexpected("a function or '}'", ("func.func", "}"))
-            known = len(self.functions)
+            count = len(self.functions)
             if not self._leave_out():
                 self._function()
-            for name, function in list(self.functions.items())[known:]:
+            for name, function in list(self.functions.items())[count:]:
                 own = {key for key, _ in function.attributes}
                 more = [(key, text) for key, text in sorted_texts(inner) if key not in own]
                 self.functions[name] = replace(function, attributes=tuple(sorted((*function.attributes, *more))))
@@ -506,10 +508,10 @@ class _Module:
             start = self.passed.pop(called.pop(), None)
             if start is None:
                 continue
-            known = len(self.functions)
+            count = len(self.functions)
             self.reader.position, self._seen = start, bisect_left(self.reader.unknown, start)
             self._function()
-            for function in list(self.functions.values())[known:]:
+            for function in list(self.functions.values())[count:]:
                 called += [call.callee for call in calls(function.body or ())]
 
     def _leave_out(self) -> bool:
@@ -548,9 +550,9 @@ class _Module:
             raise
         except CastsimError as error:
             recovery.errors.add(error)
-        found = recovery.errors.as_one()
-        if found is not None:
-            self._go_past(start, found, function)
+        failure = recovery.errors.as_one()
+        if failure is not None:
+            self._go_past(start, failure, function)
         elif function is not None:
             self.functions[function.name] = function
             self._seen = bisect_left(reader.unknown, reader.position)

@@ -170,26 +170,26 @@ def _folded(operation: str, numbers: Sequence[int | None], kind: ScalarType) -> 
     fold, (a, b) = _FOLDS[operation], numbers
     if fold is None or a is None or b is None:
         return None
-    known = fold(a, b)
-    return known & 1 if kind == _I1 else _wrapped(known, bits_of(kind))
+    result = fold(a, b)
+    return result & 1 if kind == _I1 else _wrapped(result, bits_of(kind))
 
 
-def _arith(found: StatementReading) -> None:
+def _arith(reading: StatementReading) -> None:
     """Store the operation under its name in `arith`, and its result if it is constant."""
-    operation = found.statement.name.removeprefix("arith.")
-    found.values["operation"] = operation
+    operation = reading.statement.name.removeprefix("arith.")
+    reading.values["operation"] = operation
     if operation in _FOLDS:
-        found.known = _folded(operation, found.constants("operands"), found.values["type"])
+        reading.known = _folded(operation, reading.constants("operands"), reading.values["type"])
     elif operation in FLOAT_TESTS:
-        found.result = _I1
+        reading.result = _I1
 
 
-def _index_arith(found: StatementReading) -> None:
+def _index_arith(reading: StatementReading) -> None:
     """Read an operation of `index` as that of `arith` on the type index."""
-    operation = BINARY[found.statement.operation]
-    found.check_uses("operands", INDEX)
-    found.known = _folded(operation, found.constants("operands"), INDEX)
-    found.values |= {"operation": operation, "type": INDEX}
+    operation = BINARY[reading.statement.operation]
+    reading.check_uses("operands", INDEX)
+    reading.known = _folded(operation, reading.constants("operands"), INDEX)
+    reading.values |= {"operation": operation, "type": INDEX}
 
 
 def _arith_name(node: Arith) -> str:
@@ -200,9 +200,9 @@ def _refuse_inexact(reader: PtoReader, statement: NamedOperation) -> Operation:
     raise reader.error(f"{statement.name}: the result is not defined", statement.index, (*FLOAT_UNARY, *FLOAT_BINARY))
 
 
-def _read_core_type(found: StatementReading, _: str) -> ScalarType:
+def _read_core_type(reading: StatementReading, _: str) -> ScalarType:
     """Read `[-> i64]`; some texts have a colon for the arrow."""
-    reader, name = found.reader, found.statement.name
+    reader, name = reading.reader, reading.statement.name
     if reader.take("->") or reader.take(":"):
         kind, index = _scalar_type(reader)
         if kind.name not in SIGNLESS:
@@ -231,43 +231,43 @@ def _read_select(reader: PtoReader, statement: NamedOperation) -> Operation:
     return Arith(result, "select", (condition[0], first[0], second[0]), kind, span=statement.span)
 
 
-def _read_predicate(found: StatementReading, _: str) -> str:
-    reader, index = found.reader, found.reader.position
-    legal = FLOAT_PREDICATES if found.statement.name == "arith.cmpf" else PREDICATES
+def _read_predicate(reading: StatementReading, _: str) -> str:
+    reader, index = reading.reader, reading.reader.position
+    legal = FLOAT_PREDICATES if reading.statement.name == "arith.cmpf" else PREDICATES
     predicate = reader.next_of(TokenKind.WORD, "a predicate", legal)
     if predicate not in legal:
         raise reader.error(f"unknown predicate '{predicate}'", index, legal)
     return predicate
 
 
-def _compare(found: StatementReading) -> None:
-    if found.statement.name == "index.cmp":
-        found.values["type"] = INDEX
-        found.check_uses("operands", INDEX)
-    found.result = _I1
+def _compare(reading: StatementReading) -> None:
+    if reading.statement.name == "index.cmp":
+        reading.values["type"] = INDEX
+        reading.check_uses("operands", INDEX)
+    reading.result = _I1
 
 
-def _convert(found: StatementReading) -> None:
+def _convert(reading: StatementReading) -> None:
     """Reject types without such a conversion."""
-    source, target = found.values["from_type"], found.values["to_type"]
-    name = found.statement.name
-    found.result = target
+    source, target = reading.values["from_type"], reading.values["to_type"]
+    name = reading.statement.name
+    reading.result = target
     if name.startswith("index."):
-        found.check_uses("operand", source)
+        reading.check_uses("operand", source)
         kinds = [kind.name for kind in (source, target) if isinstance(kind, ScalarType)]
         if len(kinds) != 2 or kinds.count("index") != 1 or not {*kinds} <= {*SIGNLESS}:
             message = f"{name} converts between index and another integer"
-            raise found.reader.error(message, found.tokens["to_type"], SIGNLESS[1:])
-        found.values["operation"] = "index_cast" if name == "index.casts" else "index_castui"
+            raise reading.reader.error(message, reading.tokens["to_type"], SIGNLESS[1:])
+        reading.values["operation"] = "index_cast" if name == "index.casts" else "index_castui"
         return
-    operation = found.values["operation"] = CAST if name == f"builtin.{CAST}" else found.statement.operation
-    found.check_uses("operand", source, found.tokens["from_type"])
+    operation = reading.values["operation"] = CAST if name == f"builtin.{CAST}" else reading.statement.operation
+    reading.check_uses("operand", source, reading.tokens["from_type"])
     problem = _conversion_problem(operation, source, target)
     if problem:
-        raise found.reader.error(f"{name} {problem}", found.tokens["to_type"])
-    (known,) = found.constants("operand") if operation in ("index_cast", CAST) else (None,)
-    if known is not None:
-        found.known = _wrapped(known, bits_of(target))
+        raise reading.reader.error(f"{name} {problem}", reading.tokens["to_type"])
+    (constant,) = reading.constants("operand") if operation in ("index_cast", CAST) else (None,)
+    if constant is not None:
+        reading.known = _wrapped(constant, bits_of(target))
 
 
 def _convert_name(node: Convert) -> str:
@@ -321,12 +321,12 @@ def _float_conversion_problem(operation: str, source: ScalarType, target: Scalar
 _FENCE = "#pto.fence_scope"
 
 
-def _set_value(found: StatementReading) -> None:
+def _set_value(reading: StatementReading) -> None:
     """Reject a value of another type than the tile's elements; the tile follows it."""
-    kind, index = found.values["type"], found.tokens["type"]
-    if not isinstance(kind, ScalarType) or kind.name != found.element:
-        message = f"{found.statement.name}: the value must have the element type {found.element}"
-        raise found.reader.error(f"{message}, not {found.reader.texts[index]}", index, (found.element,))
+    kind, index = reading.values["type"], reading.tokens["type"]
+    if not isinstance(kind, ScalarType) or kind.name != reading.element:
+        message = f"{reading.statement.name}: the value must have the element type {reading.element}"
+        raise reading.reader.error(f"{message}, not {reading.reader.texts[index]}", index, (reading.element,))
 
 
 def _read_fence(reader: PtoReader, statement: NamedOperation) -> Operation:

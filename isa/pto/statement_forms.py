@@ -91,17 +91,17 @@ def read_attributes(reader: PtoReader, into: Attributes | None = None) -> Attrib
     Raises:
         ReadError: a value is malformed, or a key is given twice.
     """
-    found: Attributes = {} if into is None else into
+    attributes: Attributes = {} if into is None else into
     if reader.take("{"):
         reader.nest()
         if not reader.take("}"):
-            _read_entry(reader, found)
+            _read_entry(reader, attributes)
             while reader.take(","):
-                _read_entry(reader, found)
+                _read_entry(reader, attributes)
             if not reader.take("}"):
                 reader.unexpected("',' or '}'", (",", "}"))
         reader.unnest()
-    return found
+    return attributes
 
 
 def sorted_texts(attributes: Attributes) -> tuple[tuple[str, str], ...]:
@@ -129,8 +129,8 @@ def enum_word(reader: PtoReader, attribute: Attribute, name: str, legal: Collect
     match = _DIALECT.fullmatch(attribute.text)
     if match is None or (match.group(1) or match.group(3)) != name:
         spellings = tuple(f"#pto<{name} {word}>" if name in _BLANK_FORM else f"#pto.{name}<{word}>" for word in legal)
-        found = f"found {attribute.text}" if attribute.text else "no value is given"
-        raise reader.error(f"expected a value of {name}, {found}", attribute.value_index, spellings)
+        actual = f"found {attribute.text}" if attribute.text else "no value is given"
+        raise reader.error(f"expected a value of {name}, {actual}", attribute.value_index, spellings)
     word = enum_value(attribute.text)
     bare = word.removeprefix("CAST_") if name in _MODE_NAMES else word
     if bare in legal:
@@ -170,7 +170,7 @@ def unknown_key(
     reader.warn(WarningKind.ATTRIBUTE, message, reader.span(index))
 
 
-def _read_entry(reader: PtoReader, found: Attributes) -> None:
+def _read_entry(reader: PtoReader, attributes: Attributes) -> None:
     key_index = reader.position
     if reader.kinds[key_index] not in (TokenKind.WORD, TokenKind.STRING):
         reader.unexpected("an attribute name")
@@ -180,13 +180,13 @@ def _read_entry(reader: PtoReader, found: Attributes) -> None:
         key = key[1:-1]
     if not key:
         raise reader.error("an attribute name is empty", key_index)
-    if key in found:
+    if key in attributes:
         raise reader.error(f"attribute '{key}' is given twice", key_index)
     if reader.take("="):
         value_index = reader.position
-        found[key] = Attribute(read_value(reader), key_index, value_index)
+        attributes[key] = Attribute(read_value(reader), key_index, value_index)
     else:
-        found[key] = Attribute("", key_index, key_index)
+        attributes[key] = Attribute("", key_index, key_index)
 
 
 def read_value(reader: PtoReader) -> str:
@@ -337,22 +337,22 @@ class StatementForm:
         """
         if self._result is None:
             statement.no_result(reader)
-        found = StatementReading(reader, statement, self._fixed)
+        reading = StatementReading(reader, statement, self._fixed)
         texts = reader.texts
         for sign, step in self._steps:
             if step is not None:
-                step(found)
+                step(reading)
             elif texts[reader.position] == sign:
                 reader.position += 1
             else:
                 reader.unexpected(f"'{sign}'", (sign,))
         if self._finish is not None:
-            self._finish(found)
-        values = found.values
+            self._finish(reading)
+        values = reading.values
         if self._result is not None:
-            name = statement.define_one(reader, found.result or values["type"], found.known)
-            if found.extents is not None:
-                reader.scope.note_extents(name, found.extents)
+            name = statement.define_one(reader, reading.result or values["type"], reading.known)
+            if reading.extents is not None:
+                reader.scope.note_extents(name, reading.extents)
             values[self._result] = name
         return self.node(**values, span=statement.span)
 
@@ -421,14 +421,14 @@ def _value_step(field: str, count: str | None, of: str | None, closing: str | No
     kind = None if of is None else ScalarType(of)
     number = int(count[1:]) if count and closing is None else 0
 
-    def one(found: StatementReading) -> None:
-        use = found.reader.operand()
+    def single_step(reading: StatementReading) -> None:
+        use = reading.reader.operand()
         if kind is not None:
-            found.reader.check_use(use, kind)
-        found.uses[field], found.values[field] = (use,), use[0]
+            reading.reader.check_use(use, kind)
+        reading.uses[field], reading.values[field] = (use,), use[0]
 
-    def several(found: StatementReading) -> None:
-        reader = found.reader
+    def several(reading: StatementReading) -> None:
+        reader = reading.reader
         if closing is not None:
             uses = reader.listed(reader.operand, closing)
         else:
@@ -436,26 +436,28 @@ def _value_step(field: str, count: str | None, of: str | None, closing: str | No
             for _ in range(number - 1):
                 reader.expect(",")
                 uses.append(reader.operand())
-        found.keep_uses(field, uses, kind)
+        reading.keep_uses(field, uses, kind)
 
-    return several if count else one
+    return several if count else single_step
 
 
 def _type_step(field: str, kind: str, at: str | None, typed: str | None) -> _Step:
     rules = _TYPES[kind]
 
-    def step(found: StatementReading) -> None:
-        reader = found.reader
+    def step(reading: StatementReading) -> None:
+        reader = reading.reader
         index = reader.position
         given = reader.type()
         for fits, message, legal in rules:
-            if not fits(given, found):
-                said = message.format(owner=found.statement.name, text=reader.texts[index], kind=given, found=found)
-                raise reader.error(said, index, [each.format(found=found) for each in legal])
+            if not fits(given, reading):
+                message_text = message.format(
+                    owner=reading.statement.name, text=reader.texts[index], kind=given, found=reading
+                )
+                raise reader.error(message_text, index, [template.format(found=reading) for template in legal])
         if field:
-            found.values[field], found.tokens[field] = given, index
+            reading.values[field], reading.tokens[field] = given, index
         if typed is not None:
-            found.check_uses(typed, given, index if at == "=" else None)
+            reading.check_uses(typed, given, index if at == "=" else None)
 
     return step
 
@@ -463,10 +465,10 @@ def _type_step(field: str, kind: str, at: str | None, typed: str | None) -> _Ste
 def _word_step(field: str, word: FormWord) -> _Step:
     read = word.read
 
-    def step(found: StatementReading) -> None:
-        value = read(found, field)
+    def step(reading: StatementReading) -> None:
+        value = read(reading, field)
         if field:
-            found.values[field] = value
+            reading.values[field] = value
 
     return step
 
@@ -542,8 +544,8 @@ def _read_word(reader: PtoReader, name: str, legal: Collection[str], *, quoted: 
 _ENDPOINT_NAMES = ("pipe_event_type", "sync_op_type")
 
 
-def _read_endpoint(found: StatementReading, _: str) -> Pipe:
-    reader = found.reader
+def _read_endpoint(reading: StatementReading, _: str) -> Pipe:
+    reader = reading.reader
     text = reader.texts[reader.position]
     name = next((name for name in _ENDPOINT_NAMES if name in text), _ENDPOINT_NAMES[0])
     return ENDPOINTS[_read_word(reader, name, ENDPOINTS, quoted=False)]
@@ -557,14 +559,14 @@ def skip_flags(reader: PtoReader) -> None:
         reader.listed(lambda: reader.next_of(TokenKind.WORD, "a flag"), ">")
 
 
-def _no_keys(found: StatementReading, _: str) -> None:
+def _no_keys(reading: StatementReading, _: str) -> None:
     """Read a dictionary that may be there and has no keys of this dialect."""
-    check_keys(found.reader, read_attributes(found.reader), (), found.statement.name)
+    check_keys(reading.reader, read_attributes(reading.reader), (), reading.statement.name)
 
 
-def _read_typed(found: StatementReading, _: str) -> tuple[str, ...]:
+def _read_typed(reading: StatementReading, _: str) -> tuple[str, ...]:
     """Read `%a, %b : T, U`, or nothing; the types are stored in `types`."""
-    names, found.values["types"] = found.reader.typed_values()
+    names, reading.values["types"] = reading.reader.typed_values()
     return names
 
 
@@ -680,7 +682,7 @@ def legal_forms(operation: VectorOperation) -> tuple[Form, ...]:
 def form_of(operation: VectorOperation, types: Sequence[Type]) -> Form | None:
     """Return the form for operands of these types; None if there is none."""
     scalar = [isinstance(kind, ScalarType) for kind in types]
-    return next((one for one in legal_forms(operation) if [role is Role.SCALAR for role in one] == scalar), None)
+    return next((form for form in legal_forms(operation) if [role is Role.SCALAR for role in form] == scalar), None)
 
 
 def scratch_of(mnemonic: str, names: Sequence[str], types: Sequence[Type]) -> tuple[str, ...]:
@@ -692,7 +694,9 @@ def scratch_of(mnemonic: str, names: Sequence[str], types: Sequence[Type]) -> tu
 
 def form_with_tmp(operation: VectorOperation, form: Form) -> Form | None:
     """Return the form with a tmp tile in addition to these operands; None if there is none or they include one."""
-    return next((one for one in operation.forms if Role.TMP in one and _without(one) == form), None)
+    return next(
+        (candidate for candidate in operation.forms if Role.TMP in candidate and _without(candidate) == form), None
+    )
 
 
 def is_older(operation: VectorOperation, form: Form, *, binary: bool) -> bool:

@@ -88,10 +88,10 @@ class NameScope:
         if names[0] in self._visible:
             if self._visible[names[0]].start < since:
                 return
-            for each in names:
-                del self._visible[each]
+            for value_name in names:
+                del self._visible[value_name]
             self._groups.pop(name, None)
-            self._regions[-1] = [each for each in self._regions[-1] if each not in {name, *names}]
+            self._regions[-1] = [value for value in self._regions[-1] if value not in {name, *names}]
         self._forgotten.add(name)
 
     def enter_isolated(self) -> None:
@@ -137,13 +137,13 @@ class NameScope:
 
     def types_of(self, tokens: Sequence[str]) -> tuple[Type, ...] | None:
         """Return the types of the visible values that tokens name directly, None if one does not."""
-        found = []
+        types = []
         for token in tokens:
             defined = self._visible.get(token[1:])
             if defined is None or token[0] != "%":
                 return None
-            found.append(defined.type)
-        return tuple(found)
+            types.append(defined.type)
+        return tuple(types)
 
     def are(self, tokens: Sequence[str], kinds: Sequence[Type]) -> bool:
         """Return whether tokens directly name visible values of these types, in this order."""
@@ -167,15 +167,15 @@ class NameScope:
             FollowUpError: its definition could not be read, or it was already reported.
             ReadError: nothing visible has this name; the message lists the nearest names.
         """
-        found = self._visible.get(name)
-        if found is None:
+        definition = self._visible.get(name)
+        if definition is None:
             if name.partition("#")[0] in self._forgotten:
                 raise FollowUpError(f"the definition of %{name} cannot be read", span=self.source.span(start))
             self._forgotten.add(name)  # one error for each name
             near = closest(name, self._visible, everything_up_to=4)
             legal = (f"%{candidate}" for candidate in near)
             raise self.source.error(f"%{name} is not defined here", start, len(name) + 1, legal)
-        return found
+        return definition
 
 
 # Statements in a form met before: the same tokens but for the values, which have the same types.
@@ -232,9 +232,9 @@ class Forms:
             if start + length >= len(texts) or texts[start + length] == "{":
                 continue
             tokens = texts[start : start + length]
-            values = [tokens[place] for place in places]
-            for place in places:
-                tokens[place] = ""
+            values = [tokens[index] for index in places]
+            for index in places:
+                tokens[index] = ""
             form = self._known.get(tuple(tokens))
             if form is not None and scope.are(values, form.kinds):
                 return form.statement([value[1:] for value in values], span(start)), start + length
@@ -247,14 +247,14 @@ class Forms:
         tokens = self._texts[start:end]
         if tokens[1] != "ins" or "outs" not in tokens:
             return
-        places = tuple(place for place in range(end - start) if self._kinds[start + place] is TokenKind.VALUE)
-        types = scope.types_of([tokens[place] for place in places])
+        places = tuple(index for index in range(end - start) if self._kinds[start + index] is TokenKind.VALUE)
+        types = scope.types_of([tokens[index] for index in places])
         if types is None:
             return
-        for place in places:
-            tokens[place] = ""
+        for index in places:
+            tokens[index] = ""
         inputs = len(node.inputs) if isinstance(node, TileOperation) else 1 + (node.tmp is not None)
-        rest = {each.name: getattr(node, each.name) for each in fields(node)}
+        rest = {attribute.name: getattr(node, attribute.name) for attribute in fields(node)}
         self._known[tuple(tokens)] = _Form(types, type(node), inputs, rest)
         shapes = self._shapes.setdefault(tokens[0], [])
         if (len(tokens), places) not in shapes:
@@ -323,9 +323,9 @@ class PtoReader:
 
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
         """Reject the next token because another one was expected."""
-        found = self.texts[self.position]
-        shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
-        placed = "; attributes {...} come after all operands" if found == "{" else ""
+        text = self.texts[self.position]
+        shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{text[:40]}'"
+        placed = "; attributes {...} come after all operands" if text == "{" else ""
         raise self.error(f"expected {expected}, found {shown}{placed}", legal=legal)
 
     def warn(self, kind: WarningKind, message: str, span: Span) -> None:
@@ -423,10 +423,10 @@ class PtoReader:
         """Consume the use of a value, which must be defined."""
         index = self.position
         token = self.texts[index]
-        known = self.scope.defined(token)
-        if known is not None:
+        definition = self.scope.defined(token)
+        if definition is not None:
             self.position = index + 1
-            return token[1:], index, known
+            return token[1:], index, definition
         text = self.next_of(TokenKind.VALUE, "a value such as %x")
         if ":" in text:
             raise self.error(f"'{text}': write a result count only where the results are defined", index)
@@ -465,8 +465,8 @@ class PtoReader:
         text = self.texts[index]
         if text == "<":
             return self._bare_pointer()
-        found = self._types.get(text)
-        if found is None:
+        token_type = self._types.get(text)
+        if token_type is None:
             if self.kinds[index] not in (TokenKind.TYPE, TokenKind.WORD):
                 self.unexpected("a type")
             if self.texts[index + 1] == "<":
@@ -474,31 +474,34 @@ class PtoReader:
                     raise self.error(f"missing '>' after the parameters of type '{text}'", index)
                 reason = f": {AFTER_LOWERING}" if text in LOWERED_DIALECTS else ""
                 raise self.error(f"type '{text}<...>' is not supported{reason}", index)
-            found = read_type(self.source, self.starts[index], text, self.warn)
-            self._types[text] = found
+            token_type = read_type(self.source, self.starts[index], text, self.warn)
+            self._types[text] = token_type
         self.position = index + 1
-        return found
+        return token_type
 
     def _bare_pointer(self) -> Type:
         """Consume `<f32, gm>`: a pointer type as printed by operations that take nothing else."""
         index = self.position
-        end = next((each for each in range(index, min(index + 5, len(self.texts))) if self.texts[each] == ">"), None)
+        end = next(
+            (position for position in range(index, min(index + 5, len(self.texts))) if self.texts[position] == ">"),
+            None,
+        )
         if end is None:
             self.unexpected("a type")
         parameters = self.source.text[self.starts[index] : self.starts[end]]
-        found = read_type(self.source, self.starts[index] - len("!pto.ptr"), f"!pto.ptr{parameters}>", self.warn)
+        pointer = read_type(self.source, self.starts[index] - len("!pto.ptr"), f"!pto.ptr{parameters}>", self.warn)
         self.position = end + 1
-        return found
+        return pointer
 
     def types(self) -> list[tuple[Type, int]]:
         """Consume types separated by commas, each with its index."""
         index = self.position
-        found = [(self.type(), index)]
+        typed = [(self.type(), index)]
         while self.texts[self.position] == ",":
             self.position += 1
             index = self.position
-            found.append((self.type(), index))
-        return found
+            typed.append((self.type(), index))
+        return typed
 
     def typed_values(self) -> tuple[tuple[str, ...], tuple[Type, ...]]:
         """Read `%a, %b : T0, T1`, or nothing; return names and types, which must equal those of the definitions.

@@ -248,8 +248,10 @@ def _examples(name: str) -> tuple[str, ...]:
         names = ", ".join(f"%{chr(97 + number)}" for number in range(len(inputs)))
         text = f"pto.{PREFIX}{name}"
         text += f" ins({names} : {', '.join(_LETTERS[letter] for letter in inputs)})" if inputs else ""
-        made = ", ".join(f"%d{number or ''}" for number in range(len(out)))
-        examples.append(text + (f" outs({made} : {', '.join(_LETTERS[letter] for letter in out)})" if out else ""))
+        destinations = ", ".join(f"%d{number or ''}" for number in range(len(out)))
+        examples.append(
+            text + (f" outs({destinations} : {', '.join(_LETTERS[letter] for letter in out)})" if out else "")
+        )
     return tuple(examples)
 
 

@@ -47,22 +47,22 @@ _BOXES: dict[int, tuple[int, int]] = {1024: (16, 16), 32: (16, 2)}
 Pair = tuple[int | None, int | None]
 
 
-def _read_pair(found: StatementReading, field: str) -> tuple[str, ...]:
+def _read_pair(reading: StatementReading, field: str) -> tuple[str, ...]:
     """Read `[%i, %j]`, both of type index."""
-    reader = found.reader
+    reader = reading.reader
     index = reader.expect("[")
     uses = reader.listed(reader.operand, "]")
     if len(uses) != 2:
         raise reader.error(f"a tile needs 2 indices (row, column), found {len(uses)}", index)
-    found.keep_uses(field, uses, INDEX)
+    reading.keep_uses(field, uses, INDEX)
     return uses[0][0], uses[1][0]
 
 
-def _read_valid(found: StatementReading, field: str) -> tuple[str, ...] | None:
+def _read_valid(reading: StatementReading, field: str) -> tuple[str, ...] | None:
     """Read the optional `valid [%vr, %vc]`."""
-    reader = found.reader
+    reader = reading.reader
     if reader.take("valid"):
-        return _read_pair(found, field)
+        return _read_pair(reading, field)
     if not reader.at(":") and not reader.at("{"):
         reader.unexpected("'valid' or ':'", ("valid [%rows, %cols]", ":"))
     return None
@@ -77,9 +77,9 @@ def _valid_text(node: Subview, field: str) -> str:
     return f"valid {_pair_text(node, field)}" if node.valid else ""
 
 
-def _read_sizes(found: StatementReading, _: str) -> tuple[int, int]:
+def _read_sizes(reading: StatementReading, _: str) -> tuple[int, int]:
     """Read `[R, C]`, both at least 1."""
-    reader = found.reader
+    reader = reading.reader
     index = reader.expect("[")
     numbers = reader.listed(lambda: reader.next_of(TokenKind.NUMBER, "a size such as 64"), "]")
     if len(numbers) != 2:
@@ -90,69 +90,69 @@ def _read_sizes(found: StatementReading, _: str) -> tuple[int, int]:
     return int(numbers[0]), int(numbers[1])
 
 
-def _subview(found: StatementReading) -> None:
+def _subview(reading: StatementReading) -> None:
     """Find the type of a part; reject a stated type that differs, and a part that its tile does not have."""
-    reader, source = found.reader, found.values["source_type"]
-    valid, (rows, cols) = found.uses.get("valid"), found.values.pop("sizes")
+    reader, source = reading.reader, reading.values["source_type"]
+    valid, (rows, cols) = reading.uses.get("valid"), reading.values.pop("sizes")
     kind = _part_type(reader, source, (rows, cols), valid)
     if reader.take("->"):
-        stated, index = tile_type(reader, found.statement.name)
+        stated, index = tile_type(reader, reading.statement.name)
         _check_result(reader, index, kind, stated, valid)
         kind = stated
-    _check_place(found, source, kind)
-    found.values["type"] = kind
+    _check_place(reading, source, kind)
+    reading.values["type"] = kind
 
 
 def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], valid: Sequence[Use] | None) -> TileType:
     """Return the type that a part has if the text does not state it."""
-    known: Pair = sizes
+    valid_sizes: Pair = sizes
     if valid is not None:
-        known = valid[0][2].constant, valid[1][2].constant
-        for axis, extent, size, use in zip(_AXES, known, sizes, valid, strict=True):
+        valid_sizes = valid[0][2].constant, valid[1][2].constant
+        for axis, extent, size, use in zip(_AXES, valid_sizes, sizes, valid, strict=True):
             if extent is not None and not 0 <= extent <= size:
                 raise TileError(f"{extent} valid {axis}s of a part of {size}", span=reader.span(use[1]))
-    return replace(source, rows=sizes[0], cols=sizes[1], valid_rows=known[0], valid_cols=known[1])
+    return replace(source, rows=sizes[0], cols=sizes[1], valid_rows=valid_sizes[0], valid_cols=valid_sizes[1])
 
 
 def _check_result(
-    reader: PtoReader, index: int, found: TileType, stated: TileType, valid: Sequence[Use] | None
+    reader: PtoReader, index: int, derived: TileType, stated: TileType, valid: Sequence[Use] | None
 ) -> None:
     """Reject a stated type other than the part's; only its valid region may add to what the operands leave open."""
-    same = replace(stated, valid_rows=found.valid_rows, valid_cols=found.valid_cols) == found
+    same = replace(stated, valid_rows=derived.valid_rows, valid_cols=derived.valid_cols) == derived
     if not same:
-        raise reader.error(f"the result of pto.subview is {format_type(found)}", index, (format_type(found),))
-    pairs = ((found.valid_rows, stated.valid_rows), (found.valid_cols, stated.valid_cols))
-    for axis, (known, extent) in zip(_AXES, pairs, strict=True):
+        raise reader.error(f"the result of pto.subview is {format_type(derived)}", index, (format_type(derived),))
+    pairs = ((derived.valid_rows, stated.valid_rows), (derived.valid_cols, stated.valid_cols))
+    for axis, (derived_extent, extent) in zip(_AXES, pairs, strict=True):
         if valid is None and extent is None:
             raise reader.error(
                 f"the number of valid {axis}s is missing: neither the type nor an operand gives it",
                 index,
                 ("valid [%rows, %cols]",),
             )
-        if valid is not None and extent is not None and extent != known:
-            given = "known when the program runs" if known is None else str(known)
+        if valid is not None and extent is not None and extent != derived_extent:
+            given = "known when the program runs" if derived_extent is None else str(derived_extent)
             raise reader.error(
                 f"the type has {extent} valid {axis}s, but the operand is {given}",
                 index,
-                ("?" if known is None else given,),
+                ("?" if derived_extent is None else given,),
             )
 
 
-def _check_place(found: StatementReading, source: TileType, part: TileType) -> None:
+def _check_place(reading: StatementReading, source: TileType, part: TileType) -> None:
     """Refuse a part that begins before its tile, extends beyond it, or cuts a box."""
-    offsets, known = found.uses["offsets"], found.constants("offsets")
+    offsets, constants = reading.uses["offsets"], reading.constants("offsets")
     physical, extents = (source.rows, source.cols), (part.valid_rows, part.valid_cols)
-    for axis, offset, whole, extent, use in zip(_AXES, known, physical, extents, offsets, strict=True):
+    for axis, offset, whole, extent, use in zip(_AXES, constants, physical, extents, offsets, strict=True):
         if offset is not None and (offset < 0 or offset + (extent or 0) > whole):
             what = f"{extent} valid {axis}s starting at {axis} {offset}" if extent else f"{axis} {offset}"
-            raise TileError(f"{what} of a tile of {whole} {axis}s", span=found.reader.span(use[1]))
+            raise TileError(f"{what} of a tile of {whole} {axis}s", span=reading.reader.span(use[1]))
     if source.scatter_layout == "none_box":
         return
-    for axis, step, size, offset in zip(_AXES, _box(source), (part.rows, part.cols), known, strict=True):
+    for axis, step, size, offset in zip(_AXES, _box(source), (part.rows, part.cols), constants, strict=True):
         if size % step or (offset or 0) % step:
             raise TileError(
                 f"a part of a boxed tile must consist of whole boxes of {step} {axis}s: size {size}, offset {offset}",
-                span=found.statement.span,
+                span=reading.statement.span,
             )
 
 
@@ -164,16 +164,21 @@ def _box(kind: TileType) -> tuple[int, int]:
     return (_BOX_ROWS, across) if kind.scatter_layout == "row_major" else (across, _BOX_ROWS)
 
 
-def _get_tile(found: StatementReading) -> None:
+def _get_tile(reading: StatementReading) -> None:
     """Reject an index beyond the tiles."""
-    reader, several, kind, index = found.reader, found.values["source_type"], found.values.pop("type"), found.tokens
+    reader, several, kind, index = (
+        reading.reader,
+        reading.values["source_type"],
+        reading.values.pop("type"),
+        reading.tokens,
+    )
     if kind != several.tile:
         shown = format_type(several.tile)
         raise reader.error(f"its tiles are {shown}", index["type"], (shown,))
-    (number,) = found.constants("slot")
+    (number,) = reading.constants("slot")
     if number is not None and not 0 <= number < several.count:
-        raise TileError(f"no slot {number}: there are {several.count}", span=reader.span(found.uses["slot"][0][1]))
-    found.result = kind
+        raise TileError(f"no slot {number}: there are {several.count}", span=reader.span(reading.uses["slot"][0][1]))
+    reading.result = kind
 
 
 FORMS = (
@@ -300,12 +305,12 @@ def _read_one_line(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 def _read_hash_attributes(reader: PtoReader) -> Attributes:
     """Read `#rmode=FLOOR #sat_mode=ON`; the value may also be a whole dialect attribute."""
-    found: Attributes = {}
+    attributes: Attributes = {}
     while reader.kinds[reader.position] is TokenKind.ATTRIBUTE:
         key_index = reader.position
         key = reader.texts[key_index][1:]
         reader.position += 1
-        if key in found:
+        if key in attributes:
             raise reader.error(f"attribute '{key}' is given twice", key_index)
         reader.expect("=")
         value_index = reader.position
@@ -318,8 +323,8 @@ def _read_hash_attributes(reader: PtoReader) -> Attributes:
         name = {"rmode": "round_mode", "sat_mode": "saturation_mode", "satmode": "saturation_mode"}.get(key)
         if name is not None and reader.kinds[value_index] is TokenKind.WORD:
             text = f"#pto<{name} {text}>"
-        found[key] = Attribute(text, key_index, value_index)
-    return found
+        attributes[key] = Attribute(text, key_index, value_index)
+    return attributes
 
 
 def _read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -353,8 +358,8 @@ def _typed(reader: PtoReader, uses: list[Use], types: list[tuple[Type, int]]) ->
 def _tile(reader: PtoReader, typed: Typed) -> TileType:
     (name, *_), kind, index = typed
     if not isinstance(kind, TileType):
-        found = reader.texts[index]
-        raise reader.error(f"tcvt converts tiles; %{name} is {found}", index, ("!pto.tile_buf<...>",))
+        spelling = reader.texts[index]
+        raise reader.error(f"tcvt converts tiles; %{name} is {spelling}", index, ("!pto.tile_buf<...>",))
     return kind
 
 

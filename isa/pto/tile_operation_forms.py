@@ -219,8 +219,8 @@ def check_alias(mnemonic: str, source: TileType, result: TileType, span: Span) -
 
 def element_count(dims: Sequence[int | None]) -> int | None:
     """Return the product of the extents, None if one is dynamic."""
-    known = [extent for extent in dims if extent is not None]
-    return prod(known) if len(known) == len(dims) else None
+    extents = [extent for extent in dims if extent is not None]
+    return prod(extents) if len(extents) == len(dims) else None
 
 
 def _region(tile: TileType) -> str:
@@ -317,18 +317,18 @@ def read_tile_operation(reader: PtoReader, statement: NamedOperation) -> Operati
         if key not in _KNOWN_ATTRIBUTES and near:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index, near)
     mnemonic = variant_of(mnemonic, attributes, inputs.types, outputs.types)
-    known = VECTOR_OPERATIONS.get(mnemonic)
-    if known is not None and known.name != statement.operation:
-        raise reader.error(f"unknown operation '{statement.name}'", statement.index, (f"pto.{known.name}",))
-    if known is None and statement.operation == "tscatter" and "maskPattern" in attributes:
+    operation = VECTOR_OPERATIONS.get(mnemonic)
+    if operation is not None and operation.name != statement.operation:
+        raise reader.error(f"unknown operation '{statement.name}'", statement.index, (f"pto.{operation.name}",))
+    if operation is None and statement.operation == "tscatter" and "maskPattern" in attributes:
         enum_word(reader, attributes["maskPattern"], "mask_pattern", PATTERNS)
         mnemonic = statement.operation
-    elif known is None and "maskPattern" in attributes:
+    elif operation is None and "maskPattern" in attributes:
         index = attributes["maskPattern"].key_index
         raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
-    if known is not None and not is_foreign_work(mnemonic, (*inputs.types, *outputs.types)):
-        _check_operands(reader, statement, known, inputs, outputs)
-        _check_attributes(reader, statement, known, inputs, outputs, attributes)
+    if operation is not None and not is_foreign_work(mnemonic, (*inputs.types, *outputs.types)):
+        _check_operands(reader, statement, operation, inputs, outputs)
+        _check_attributes(reader, statement, operation, inputs, outputs, attributes)
     if mnemonic in PART_MOVES and not any(isinstance(kind, TileType) and kind.foreign for kind in inputs.types):
         _check_part_move(reader, statement, inputs, outputs)
     if mnemonic == "tstore" and not reader.recorded:
@@ -366,32 +366,32 @@ def _check_part_move(reader: PtoReader, statement: NamedOperation, inputs: Opera
 
 
 def _check_operands(
-    reader: PtoReader, statement: NamedOperation, known: VectorOperation, inputs: OperandList, outputs: OperandList
+    reader: PtoReader, statement: NamedOperation, operation: VectorOperation, inputs: OperandList, outputs: OperandList
 ) -> None:
     """Reject operands of a number or kind that the operation is not written with."""
     typed = zip((*inputs.types, *outputs.types), (*inputs.type_indices, *outputs.type_indices), strict=True)
     for kind, index in typed:
         if not isinstance(kind, TileType | ScalarType):
-            raise reader.error(f"{statement.name} takes only tiles and scalars", index, known.spellings)
-    count = len(outputs.types) - (known.tmp_behind and len(outputs.types) == known.destinations + 1)
-    if count != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
+            raise reader.error(f"{statement.name} takes only tiles and scalars", index, operation.spellings)
+    count = len(outputs.types) - (operation.tmp_behind and len(outputs.types) == operation.destinations + 1)
+    if count != operation.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
         words = {
             1: ("one tile", "outs(%tile : T)"),
             2: ("two tiles", "outs(%tile, %other : T, T)"),
             4: ("four tiles", "outs(%codes, %exponents, %maxima, %scaling : T, T, T, T)"),
-        }[known.destinations]
-        if known.kind is Kind.BLOCK_QUANTISE and len(outputs.types) == 5:
+        }[operation.destinations]
+        if operation.kind is Kind.BLOCK_QUANTISE and len(outputs.types) == 5:
             raise reader.error(
                 f"{statement.name}: the fifth tile, exponents in boxes (exp_zz), works only in the CPU simulator",
                 outputs.type_indices[-1],
                 ("pto.tmov ins(%exponents, %tmp : T, T) outs(%zz : T), slayout=row_major, behind it",),
             )
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
-    if known.kind is Kind.RAMP and any(isinstance(kind, TileType) and kind.cols == 1 for kind in outputs.types):
+    if operation.kind is Kind.RAMP and any(isinstance(kind, TileType) and kind.cols == 1 for kind in outputs.types):
         raise reader.error(f"{statement.name} must not write more than one column", outputs.type_indices[0])
-    if form_of(known, inputs.types) is None:
+    if form_of(operation, inputs.types) is None:
         index = inputs.type_indices[0] if inputs.type_indices else statement.index
-        raise reader.error(f"{statement.name} does not take these operands", index, known.spellings)
+        raise reader.error(f"{statement.name} does not take these operands", index, operation.spellings)
     for kind, index in zip(inputs.types, inputs.type_indices, strict=True):
         if isinstance(kind, ScalarType) and kind.name in ("index", "i1"):
             raise reader.error(f"{statement.name} takes a scalar of the tile's element type, not {kind.name}", index)
@@ -400,32 +400,34 @@ def _check_operands(
 def _check_attributes(
     reader: PtoReader,
     statement: NamedOperation,
-    known: VectorOperation,
+    operation: VectorOperation,
     inputs: OperandList,
     outputs: OperandList,
     attributes: Attributes,
 ) -> None:
     """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
-        if key == {Kind.PATTERN_GATHER: DIRECTION, Kind.COMPARE_GATHER: OFFSET}.get(known.kind):
+        if key == {Kind.PATTERN_GATHER: DIRECTION, Kind.COMPARE_GATHER: OFFSET}.get(operation.kind):
             continue
-        if known.kind is Kind.BLOCK_QUANTISE and key in _BLOCK_ATTRIBUTES:
+        if operation.kind is Kind.BLOCK_QUANTISE and key in _BLOCK_ATTRIBUTES:
             continue
-        if key not in (*_KNOWN_ATTRIBUTES, known.attribute):
+        if key not in (*_KNOWN_ATTRIBUTES, operation.attribute):
             message = f"{statement.name} has no attribute '{key}', which is ignored"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
-        elif key != known.attribute:
+        elif key != operation.attribute:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index)
-    given = None if known.attribute is None else attributes.get(known.attribute)
-    if known.kind is Kind.COMPARE_GATHER:
+    given = None if operation.attribute is None else attributes.get(operation.attribute)
+    if operation.kind is Kind.COMPARE_GATHER:
         check_comparison(reader, attributes)
-    elif known.attribute in _ENUMERATED and given is not None:
-        enum_word(reader, given, *_ENUMERATED[known.attribute])
-    if known.attribute == "quant_type":
+    elif operation.attribute in _ENUMERATED and given is not None:
+        enum_word(reader, given, *_ENUMERATED[operation.attribute])
+    if operation.attribute == "quant_type":
         _check_quantisation(reader, statement, inputs, outputs, attributes)
-    if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
-        raise reader.error(f"{known.attribute} must be true or false, not '{given.text}'", given.value_index, _BOOLEANS)
-    if known.attribute == "isBinary" and given is None and len(inputs.types) > 1:
+    if operation.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
+        raise reader.error(
+            f"{operation.attribute} must be true or false, not '{given.text}'", given.value_index, _BOOLEANS
+        )
+    if operation.attribute == "isBinary" and given is None and len(inputs.types) > 1:
         legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
         raise reader.error(f"{statement.name} takes isBinary and tmp only together", statement.index, legal)
 
@@ -500,17 +502,17 @@ _PLACES = (("addr", "address", ScalarType("i64")), ("valid_row", "valid_row", IN
 """The options of an allocation: the word in the text, the field of the node, the type."""
 
 
-def _read_placement(found: StatementReading, _: str) -> None:
+def _read_placement(reading: StatementReading, _: str) -> None:
     """Read `[addr = %a] [valid_row = %r] [valid_col = %c]`; `uses` receives the given ones."""
-    reader = found.reader
+    reader = reading.reader
     for key, field, kind in _PLACES:
         if reader.take(key):
             reader.expect("=")
             use = reader.operand()
             reader.check_use(use, kind)
-            found.uses[field], found.values[field] = (use,), use[0]
+            reading.uses[field], reading.values[field] = (use,), use[0]
     if not reader.at(":") and not reader.at("{"):
-        keys = [key for key, field, _ in _PLACES if field not in found.uses]
+        keys = [key for key, field, _ in _PLACES if field not in reading.uses]
         near = closest(reader.texts[reader.position], (*keys, ":"), everything_up_to=4)
         reader.unexpected("addr, valid_row, valid_col (in this order) or ':'", near)
 
@@ -520,79 +522,79 @@ def _placement_text(node: AllocTile | AllocTiles, _: str) -> str:
     return " ".join(f"{key} = %{value}" for key, value in given if value is not None)
 
 
-def _alloc(found: StatementReading) -> None:
+def _alloc(reading: StatementReading) -> None:
     """Reject valid extents that are given both or neither way, and those that the tile does not have."""
-    reader, kind, index = found.reader, found.values["type"], found.tokens["type"]
+    reader, kind, index = reading.reader, reading.values["type"], reading.tokens["type"]
     for key, field, extent in (("valid_row", "v_row", kind.valid_rows), ("valid_col", "v_col", kind.valid_cols)):
-        if extent is None and key not in found.uses:
+        if extent is None and key not in reading.uses:
             raise reader.error(f"{key} operand is required because result type {field} is ?", index, (f"{key} = %x",))
-        if extent is not None and key in found.uses:
+        if extent is not None and key in reading.uses:
             message = f"{key} operand is not allowed because result type {field} is {extent}"
-            raise reader.error(message, found.uses[key][0][1])
-    _check_valid_uses(found, kind, "valid_row", "valid_col")
+            raise reader.error(message, reading.uses[key][0][1])
+    _check_valid_uses(reading, kind, "valid_row", "valid_col")
 
 
-def _alloc_several(found: StatementReading) -> None:
+def _alloc_several(reading: StatementReading) -> None:
     """Reject valid extents that are given both or neither way."""
-    tile = found.values["type"].tile
+    tile = reading.values["type"].tile
     for key, extent in (("valid_row", tile.valid_rows), ("valid_col", tile.valid_cols)):
-        if (extent is None) != (key in found.uses):
+        if (extent is None) != (key in reading.uses):
             needed = "needs" if extent is None else "takes no"
-            raise found.reader.error(f"{found.statement.name} of this type {needed} {key}", found.tokens["type"])
+            raise reading.reader.error(f"{reading.statement.name} of this type {needed} {key}", reading.tokens["type"])
 
 
-def _check_valid_uses(found: StatementReading, kind: TileType, *fields: str) -> None:
+def _check_valid_uses(reading: StatementReading, kind: TileType, *fields: str) -> None:
     for what, field, physical in zip(("rows", "columns"), fields, (kind.rows, kind.cols), strict=True):
-        for use in found.uses.get(field, ()):
-            check_valid_operand(what, use[2].constant, physical, found.reader.span(use[1]))
+        for use in reading.uses.get(field, ()):
+            check_valid_operand(what, use[2].constant, physical, reading.reader.span(use[1]))
 
 
-def _set_valid_shape(found: StatementReading) -> None:
+def _set_valid_shape(reading: StatementReading) -> None:
     for field in ("rows", "cols"):
-        found.check_uses(field, INDEX)
-    _check_valid_uses(found, found.values["type"], "rows", "cols")
+        reading.check_uses(field, INDEX)
+    _check_valid_uses(reading, reading.values["type"], "rows", "cols")
 
 
-def _check_rank(found: StatementReading, field: str, what: str, rank: int, index: int) -> None:
-    if len(found.uses[field]) != rank:
-        raise found.reader.error(f"{len(found.uses[field])} {what} for a view of {rank} dimensions", index)
+def _check_rank(reading: StatementReading, field: str, what: str, rank: int, index: int) -> None:
+    if len(reading.uses[field]) != rank:
+        raise reading.reader.error(f"{len(reading.uses[field])} {what} for a view of {rank} dimensions", index)
 
 
-def _read_layout(found: StatementReading, _: str) -> str | None:
-    attributes = read_attributes(found.reader)
-    check_keys(found.reader, attributes, ("layout",), found.statement.name)
+def _read_layout(reading: StatementReading, _: str) -> str | None:
+    attributes = read_attributes(reading.reader)
+    check_keys(reading.reader, attributes, ("layout",), reading.statement.name)
     given = attributes.get("layout")
-    return None if given is None else enum_word(found.reader, given, "layout", LAYOUTS)
+    return None if given is None else enum_word(reading.reader, given, "layout", LAYOUTS)
 
 
 def _layout_text(node: MakeView, _: str) -> str:
     return f"{{layout = #pto.layout<{node.layout}>}}" if node.layout else ""
 
 
-def _make_view(found: StatementReading) -> None:
+def _make_view(reading: StatementReading) -> None:
     """Reject a view that its pointer, its extents or its strides contradict."""
-    reader, kind, index = found.reader, found.values["type"], found.tokens["type"]
-    ((pointer, token, defined),) = found.uses["pointer"]
+    reader, kind, index = reading.reader, reading.values["type"], reading.tokens["type"]
+    ((pointer, token, defined),) = reading.uses["pointer"]
     base = defined.type
     if not isinstance(base, PointerType):
         raise reader.error(f"%{pointer} is not a pointer", token, ("!pto.ptr<...>",))
     if base.element != kind.element:
         raise reader.error(f"the view has {kind.element} elements, its pointer {base.element}", index)
-    _check_rank(found, "shape", "shape operands", len(kind.dims), index)
-    _check_rank(found, "strides", "stride operands", len(kind.dims), index)
-    found.extents, steps, span = found.constants("shape"), found.constants("strides"), found.statement.span
-    check_view(kind, found.extents, span)
-    check_layout(found.values["layout"], found.extents, steps, span)
+    _check_rank(reading, "shape", "shape operands", len(kind.dims), index)
+    _check_rank(reading, "strides", "stride operands", len(kind.dims), index)
+    reading.extents, steps, span = reading.constants("shape"), reading.constants("strides"), reading.statement.span
+    check_view(kind, reading.extents, span)
+    check_layout(reading.values["layout"], reading.extents, steps, span)
     check_packing(kind.element, steps, (), span)
 
 
-def _read_part_type(found: StatementReading, field: str) -> PartitionType:
+def _read_part_type(reading: StatementReading, field: str) -> PartitionType:
     """Read `-> T`; newer front ends infer the type: extents that are constants, `?` for others."""
-    reader = found.reader
-    found.tokens[field] = reader.position
+    reader = reading.reader
+    reading.tokens[field] = reader.position
     if not reader.take("->"):
-        return PartitionType(found.constants("sizes"), found.values["source_type"].element)
-    index = found.tokens[field] = reader.position
+        return PartitionType(reading.constants("sizes"), reading.values["source_type"].element)
+    index = reading.tokens[field] = reader.position
     kind = reader.type()
     if not isinstance(kind, PartitionType):
         legal = ("!pto.partition_tensor_view<...>",)
@@ -605,18 +607,18 @@ def result_type_text(node: PartitionView | Subview, _: str) -> str:
     return f"-> {format_type(node.type)}"
 
 
-def _partition(found: StatementReading) -> None:
+def _partition(reading: StatementReading) -> None:
     """Reject a part that its view does not have."""
-    reader, source, kind = found.reader, found.values["source_type"], found.values["type"]
-    found.check_uses("view", source, found.tokens["source_type"])
+    reader, source, kind = reading.reader, reading.values["source_type"], reading.values["type"]
+    reading.check_uses("view", source, reading.tokens["source_type"])
     if source.element != kind.element:
         message = f"the part has {kind.element} elements, its view {source.element}"
-        raise reader.error(message, found.tokens["type"])
-    view = found.uses["view"][0]
+        raise reader.error(message, reading.tokens["type"])
+    view = reading.uses["view"][0]
     for field in ("offsets", "sizes"):
-        _check_rank(found, field, field, len(source.dims), view[1])
-    starts, span = found.constants("offsets"), found.statement.span
-    check_partition(source, _extents(view, source), starts, found.constants("sizes"), kind, span)
+        _check_rank(reading, field, field, len(source.dims), view[1])
+    starts, span = reading.constants("offsets"), reading.statement.span
+    check_partition(source, _extents(view, source), starts, reading.constants("sizes"), kind, span)
     check_packing(kind.element, (), starts, span)
 
 

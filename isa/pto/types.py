@@ -466,11 +466,13 @@ def read_element(field: FieldText, warn: Warn) -> str:
     name = _format_name(text)
     meant = _spelt(name, ELEMENTS, EXTENSIONS, PREFIXED)
     if name is not None and not meant:
-        reason, instead = next((why for each, why in _REFUSED.items() if _format_name(each) == name), (_UNSPELT, ()))
+        reason, instead = next(
+            (why for spelling, why in _REFUSED.items() if _format_name(spelling) == name), (_UNSPELT, ())
+        )
         raise field.error(f"{text} is not an element type of a tile, view or pointer: {reason}", instead or ELEMENTS)
-    known = (*ELEMENTS, *LOWERED, *EXTENSIONS, *PREFIXED)
-    begun = tuple(each for each in known if len(text) > 1 and each.lower().startswith(text.lower()))
-    near = closest(text, known, everything_up_to=0 if begun else 30)
+    elements = (*ELEMENTS, *LOWERED, *EXTENSIONS, *PREFIXED)
+    begun = tuple(element for element in elements if len(text) > 1 and element.lower().startswith(text.lower()))
+    near = closest(text, elements, everything_up_to=0 if begun else 30)
     raise field.error(f"unknown element type '{text}'", meant or tuple(dict.fromkeys((*begun, *near))))
 
 
@@ -484,7 +486,7 @@ def _format_name(text: str) -> str | None:
 
 def _spelt(name: str | None, *tables: Mapping[str, str]) -> tuple[str, ...]:
     """Return the `.pto` spelling of a format; empty if it has none."""
-    return tuple(each for table in tables for each, held in table.items() if held == name)
+    return tuple(spelling for table in tables for spelling, element in table.items() if element == name)
 
 
 def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
@@ -583,8 +585,8 @@ def format_type(kind: Type) -> str:
 
 def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:
     if text not in SCALARS:
-        known = (*SCALARS, *_known_types())
-        legal = _spelt(_format_name(text), SCALARS) or closest(text, known, everything_up_to=len(known))
+        scalars = (*SCALARS, *_known_types())
+        legal = _spelt(_format_name(text), SCALARS) or closest(text, scalars, everything_up_to=len(scalars))
         raise source.error(f"unknown type '{text}'", start, len(text), legal)
     return ScalarType(SCALARS[text])
 

@@ -200,13 +200,13 @@ def _hexadecimal(item: Directive) -> bytes:
 def _prescribed(data: bytes, bundle: Bundle, placed: PlacedBundle, encoding: Encoding) -> bytes:
     """Return the bytes that the text prescribes, if they mean its bundle."""
     try:
-        found = decode_bundle(data, encoding)
+        decoded = decode_bundle(data, encoding)
     except UnknownBundle as reason:
         raise ReadError(f".encoded: {reason}", span=placed.bundle.span) from None
-    if found.half is not placed.half:
+    if decoded.half is not placed.half:
         raise ReadError(".encoded: the layout of these bytes differs from that of the bundle", span=placed.bundle.span)
     # Compared by their encoding: pairs and quads may be named by their first register.
-    if encode_bundle(found.bundle, encoding, found.half) != encode_bundle(bundle, encoding, placed.half):
+    if encode_bundle(decoded.bundle, encoding, decoded.half) != encode_bundle(bundle, encoding, placed.half):
         raise ReadError(".encoded: these bytes encode a different bundle", span=placed.bundle.span)
     return data
 
@@ -291,13 +291,13 @@ class Disassembly:
 
     def text(self) -> str:
         """Return the text that assembles to the same bytes."""
-        found: list[str] = []
+        texts: list[str] = []
         for line in self.lines:
-            found += [f"{label}:" for label in line.labels]
-            found += line.directives
-            found.append(line.text if line.remark is None else f"{line.text}  // {line.remark}")
-        found += [f"{label}:" for label in self.end_labels]
-        return "".join(f"{one}\n" for one in found)
+            texts += [f"{label}:" for label in line.labels]
+            texts += line.directives
+            texts.append(line.text if line.remark is None else f"{line.text}  // {line.remark}")
+        texts += [f"{label}:" for label in self.end_labels]
+        return "".join(f"{entry}\n" for entry in texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,22 +355,22 @@ def _decoded(code: bytes, encoding: Encoding) -> list[Decoded]:
 
 def _places(unit: _AddressUnit) -> list[tuple[int, Decoded]]:
     """Return the bundles of a unit with their addresses."""
-    found, address = [], unit.address
+    placed, address = [], unit.address
     for decoded in unit.bundles:
-        found.append((address, decoded))
+        placed.append((address, decoded))
         address += len(unit.code) // len(unit.bundles)
-    return found
+    return placed
 
 
 def _targets(units: list[_AddressUnit], size: int, encoding: Encoding) -> set[int]:
     """Return the addresses that need a label."""
-    found = set()
+    targets = set()
     for unit in units:
         for address, decoded in _places(unit):
             target = _target(decoded.bundle.spu, address, encoding)
             if target is not None and 0 <= target <= size and target % encoding.unit_bytes == 0:
-                found.add(target)
-    return found
+                targets.add(target)
+    return targets
 
 
 def _target(instruction: TpcInstruction | None, address: int, encoding: Encoding) -> int | None:
@@ -414,7 +414,7 @@ def _lines(unit: _AddressUnit, labels: dict[int, str], encoding: Encoding) -> li
     if unit.reason is not None:
         text = f"{BYTE} {', '.join(f'{byte:#04x}' for byte in unit.code)}"
         return [ListedLine(unit.address, unit.code, text, here, unread=unit.reason)]
-    found = []
+    lines = []
     names = [decoded.half.name for decoded in unit.bundles if decoded.half is not None]
     pair = (f"{COMPRESSED} {' '.join(names)}",) if names else ()
     for number, (address, decoded) in enumerate(_places(unit)):
@@ -423,8 +423,8 @@ def _lines(unit: _AddressUnit, labels: dict[int, str], encoding: Encoding) -> li
         directives = (*(pair if number == 0 else ()), *((f"{ENCODED} {code.hex()}",) if decoded.leftover else ()))
         text = print_bundle(_with_labels(decoded.bundle, address, labels, encoding))
         labels_here = here if number == 0 else ()
-        found.append(ListedLine(address, code, text, labels_here, directives, leftover=tuple(decoded.leftover)))
-    return found
+        lines.append(ListedLine(address, code, text, labels_here, directives, leftover=tuple(decoded.leftover)))
+    return lines
 
 
 # Object files: the `.text` section of an ELF file, or the file itself if it is not an ELF file.
@@ -483,11 +483,11 @@ def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
         raise ReadError(f"{file}: the ELF file is truncated: its section headers are outside its {len(data)} bytes")
     sections = [struct.unpack_from(shape.section, data, table + number * size) for number in range(count)]
     strings = _content(sections[names], data, file)
-    found = [section for section in sections if _name(strings, section[0]) == _SECTION]
-    if not found:
+    matches = [section for section in sections if _name(strings, section[0]) == _SECTION]
+    if not matches:
         shown = [_name(strings, section[0])[:40] for section in sections]
         raise ReadError(f"{file}: the ELF file has no section {_SECTION}", legal=[name for name in shown if name])
-    return _content(found[0], data, file)
+    return _content(matches[0], data, file)
 
 
 def _content(section: tuple[int, ...], data: bytes, file: str) -> bytes:

@@ -243,7 +243,7 @@ def unspoken_group(instruction: TpcInstruction) -> bool:
     if not any({"V", "D"} <= set(spec.accepts) for spec in instruction.form.operands[:2]):
         return False
     named = [GROUPED.get(o.file, (o.file, 1))[1] for o in instruction.operands[:2] if isinstance(o, Register)]
-    return any(1 != found != said for found, said in zip(named, _sizes(instruction), strict=True))
+    return any(1 != named_size != actual for named_size, actual in zip(named, _sizes(instruction), strict=True))
 
 
 def _has_groups(instruction: TpcInstruction) -> bool:
@@ -289,7 +289,7 @@ def assumed_items(bundle: Bundle, encoding: Encoding) -> Iterator[str]:
 
 def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
     here = sheet.layout.slots()
-    found: list[tuple[Slot, TpcInstruction, list[FieldContent]]] = []
+    written: list[tuple[Slot, TpcInstruction, list[FieldContent]]] = []
     for slot, instruction in zip(Slot, bundle.slots, strict=True):
         if instruction is None:
             if slot in here:
@@ -298,9 +298,9 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
         if slot not in here:
             message = f"layout {sheet.layout.name} has no {slot.name} slot for {instruction.mnemonic}"
             raise IllegalError(message, span=instruction.span, legal=[legal.name for legal in here])
-        found.append((slot, instruction, list(pieces(instruction, slot, encoding))))
-    short = _write_immediate(found, encoding, sheet)
-    for slot, instruction, parts in found:
+        written.append((slot, instruction, list(pieces(instruction, slot, encoding))))
+    short = _write_immediate(written, encoding, sheet)
+    for slot, instruction, parts in written:
         opcode = encoding.opcodes.get((slot, instruction.mnemonic))
         if opcode is None:
             raise IllegalError(
@@ -314,16 +314,16 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
                 if short and piece.immediate is not None and _fits(piece, instruction, encoding):
                     number = encoding.short.codes[piece.immediate]
                 sheet.put(slot, piece.field, piece.low, piece.bits, number, instruction)
-    _write_predicates(found, sheet)
+    _write_predicates(written, sheet)
 
 
 def _write_immediate(
-    found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
+    written: list[tuple[Slot, TpcInstruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
 ) -> bool:
     """Write the single long immediate; return whether, for lack of room, operand codes hold the short ones."""
     uses = [
         (piece.immediate, instruction, _fits(piece, instruction, encoding))
-        for _, instruction, parts in found
+        for _, instruction, parts in written
         for piece in parts
         if piece.immediate is not None
     ]
@@ -346,14 +346,14 @@ def _fits(piece: FieldContent, instruction: TpcInstruction, encoding: Encoding) 
     return piece.immediate < encoding.short.count(instruction.type)
 
 
-def _write_predicates(found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], sheet: Sheet) -> None:
-    memory = [instruction for slot, instruction, _ in found if slot in _MEMORY_SLOTS]
+def _write_predicates(written: list[tuple[Slot, TpcInstruction, list[FieldContent]]], sheet: Sheet) -> None:
+    memory = [instruction for slot, instruction, _ in written if slot in _MEMORY_SLOTS]
     for instruction in memory[1:]:
         if instruction.predicate != memory[0].predicate:
-            shown = [str(one.predicate or "SP0") for one in memory]
+            shown = [str(access.predicate or "SP0") for access in memory]
             message = f"LOAD and STORE must have the same predicate; found {' and '.join(shown)}"
             raise IllegalError(message, span=instruction.span, legal=("the same predicate on both", "two bundles"))
-    for slot, instruction, _ in found:
+    for slot, instruction, _ in written:
         sheet.put_predicate(slot, instruction)
 
 
@@ -427,11 +427,11 @@ class _View:
     hidden: int = 0
 
     def number(self, slot: Slot | None, field: str) -> int:
-        found = 0
+        value = 0
         shown = self.bits & ~self.hidden
         for part in self.layout.parts(slot, field):
-            found |= (shown >> part.start & ((1 << part.bits) - 1)) << part.low
-        return found
+            value |= (shown >> part.start & ((1 << part.bits) - 1)) << part.low
+        return value
 
     def without(self, mask: int) -> _View:
         return _View(self.bits, self.layout, self.hidden | mask)
@@ -442,10 +442,10 @@ class _Unfit(Exception):  # noqa: N818  never leaves this module
 
 
 def _read_loop(view: _View, encoding: Encoding) -> Bundle:
-    found = read(lambda field: view.number(Slot.SPU, field), encoding)
-    if isinstance(found, str):
-        raise UnknownBundle(found)
-    form, operands = found
+    loop = read(lambda field: view.number(Slot.SPU, field), encoding)
+    if isinstance(loop, str):
+        raise UnknownBundle(loop)
+    form, operands = loop
     try:
         predicate = _predicate(form, Slot.SPU, view, encoding)
     except _Unfit as reason:
@@ -454,7 +454,7 @@ def _read_loop(view: _View, encoding: Encoding) -> Bundle:
 
 
 def _read_slots(view: _View, encoding: Encoding) -> Bundle:
-    found: dict[Slot, TpcInstruction] = {}
+    instructions: dict[Slot, TpcInstruction] = {}
     # The vector unit comes first: where its operands overlay those of another slot, they are hidden from it.
     for slot in (Slot.VPU, Slot.SPU, Slot.LOAD, Slot.STORE):
         if slot not in view.layout.slots():
@@ -463,12 +463,12 @@ def _read_slots(view: _View, encoding: Encoding) -> Bundle:
         if opcode == encoding.opcodes[slot, NOP]:
             continue
         instruction = _read_slot(slot, opcode, view, encoding)
-        found[slot] = instruction
+        instructions[slot] = instruction
         if slot is Slot.VPU:
             fields = {piece.field for piece in pieces(instruction, slot, encoding)} - {IMMEDIATE}
             used = (part for field in fields for part in view.layout.parts(slot, field))
             view = view.without(sum(((1 << part.bits) - 1) << part.start for part in used))
-    return Bundle(*(found.get(slot) for slot in Slot))
+    return Bundle(*(instructions.get(slot) for slot in Slot))
 
 
 def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcInstruction:
@@ -562,20 +562,20 @@ def _item(form: Form, slot: Slot, name: str, view: _View, encoding: Encoding) ->
 
 
 def _switches(form: Form, slot: Slot, view: _View, encoding: Encoding) -> tuple[tuple[str, Value], ...]:
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     # Those that say whether others apply come first.
     for switch in sorted(form.switches, key=lambda switch: switch.only_if is not None):
         if switch.needs is not None and switch.needs not in encoding.dialect.features:
             continue
-        if switch.only_if is not None and found.get(switch.only_if[0]) != switch.only_if[1]:
+        if switch.only_if is not None and values.get(switch.only_if[0]) != switch.only_if[1]:
             continue
-        found[switch.name] = value = _item(form, slot, switch.name, view, encoding)
+        values[switch.name] = value = _item(form, slot, switch.name, view, encoding)
         if value not in _legal(switch, encoding):
             raise _Unfit(f"{switch.name} {value} is not legal")
     for name, wanted in form.implied:
-        if found.get(name, wanted) != wanted:
+        if values.get(name, wanted) != wanted:
             raise _Unfit(f"{name} is not {wanted}")
-    return tuple((switch.name, found[switch.name]) for switch in form.switches if switch.name in found)
+    return tuple((switch.name, values[switch.name]) for switch in form.switches if switch.name in values)
 
 
 def _legal(switch: Switch, encoding: Encoding) -> tuple[Value, ...]:

@@ -67,14 +67,14 @@ class Layout:
 
     def named(self, mask: int) -> tuple[str, ...]:
         """Return the fields under some bits of a mask, such as `vpu.src_b`; `unused bits` for the others."""
-        found = []
+        names = []
         for (owner, field), parts in self.fields.items():
             under = sum(((1 << part.bits) - 1) << part.start for part in parts)
             if mask & under:
-                found.append(f"{owner}.{field}")
+                names.append(f"{owner}.{field}")
         every = (part for parts in self.fields.values() for part in parts)
         everything = sum(1 << bit for bit in {part.start + bit for part in every for bit in range(part.bits)})
-        return (*found, "unused bits") if mask & ~everything else tuple(found)
+        return (*names, "unused bits") if mask & ~everything else tuple(names)
 
     @property
     def size_bits(self) -> int:
@@ -117,8 +117,8 @@ class ItemPlacement:
         """Return the value of a number; None if there is none."""
         if self.codes is None:
             return number
-        found = next((value for value, code in self.codes.items() if code == number), None)
-        return int(found) if found is not None and found.isdecimal() else found
+        word = next((value for value, code in self.codes.items() if code == number), None)
+        return int(word) if word is not None and word.isdecimal() else word
 
 
 @dataclass(frozen=True)
@@ -165,10 +165,10 @@ class Encoding:
     @cached_property
     def mnemonics(self) -> Mapping[tuple[Slot, int], tuple[str, ...]]:
         """The mnemonics of an opcode in a slot, including instructions that castsim does not model."""
-        found: dict[tuple[Slot, int], tuple[str, ...]] = {}
+        names: dict[tuple[Slot, int], tuple[str, ...]] = {}
         for (slot, mnemonic), opcode in self.opcodes.items():
-            found[slot, opcode] = (*found.get((slot, opcode), ()), mnemonic)
-        return found
+            names[slot, opcode] = (*names.get((slot, opcode), ()), mnemonic)
+        return names
 
     def files(self, slot: Slot) -> Mapping[File, int]:
         """Return the first code of each register file in the operand fields of a slot."""
@@ -208,18 +208,18 @@ class FieldContent:
 
 def derived(form: Form, encoding: Encoding) -> dict[str, Value]:
     """Return the properties of a form that follow from its operands and have separate fields."""
-    found: dict[str, Value] = {"variant": form.mnemonic}
+    values: dict[str, Value] = {"variant": form.mnemonic}
     roles = {spec.role: spec.accepts for spec in form.operands}
     if "tensor" in roles:
-        found["tensor_register"] = int("imm" not in roles["tensor"])
+        values["tensor_register"] = int("imm" not in roles["tensor"])
     if form.drops_type and roles.get("dest") in (("SP",), ("VP",)):
-        found["boolean"] = "b"
+        values["boolean"] = "b"
         if roles["dest"] == ("VP",) and "imm" in roles["src_a"] and "section" not in roles:
-            found["all_sections"] = 1
+            values["all_sections"] = 1
     for role in ("dest", "src_a"):
         if names_hardware(roles.get(role, ()), encoding):
-            found |= {"hardware_move": 1, "to_hardware": int(role == "dest")}
-    return found
+            values |= {"hardware_move": 1, "to_hardware": int(role == "dest")}
+    return values
 
 
 def names_hardware(accepts: tuple[str, ...], encoding: Encoding) -> bool:

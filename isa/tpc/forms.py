@@ -251,12 +251,12 @@ class Switch:
 
     def bare(self) -> dict[str, Value]:
         """Return the bare words that set this switch, in lower case."""
-        found: dict[str, Value] = dict(self.aliases)
+        values: dict[str, Value] = dict(self.aliases)
         if self.style is Style.FLAG:
-            found[self.name] = 1
+            values[self.name] = 1
         for value, spelling in self.words:
-            found[spelling.lower()] = value
-        return found
+            values[spelling.lower()] = value
+        return values
 
     def named(self) -> dict[str, Value]:
         """Return the legal words after the equals sign, in lower case.
@@ -274,8 +274,8 @@ class Switch:
             dense = len(self.numbers) > _MOST_LISTED and last - first == len(self.numbers) - 1
             return f"{self.name}=" + (f"{first}..{last}" if dense else "|".join(map(str, self.numbers)))
         legal = dialect.roundings[self.rounding] if self.rounding is not None else tuple(dict(self.words))
-        found = "|".join(spelling for value, spelling in self.words if value in legal)
-        return f"{self.name}={found}" if self.style is Style.NAMED else found
+        words = "|".join(spelling for value, spelling in self.words if value in legal)
+        return f"{self.name}={words}" if self.style is Style.NAMED else words
 
     def print(self, value: Value) -> str:
         """Write the switch set to a value."""
@@ -451,7 +451,7 @@ def form_of(mnemonic: str, row: str, switches: Mapping[str, Switch]) -> Form:
         elif word in _SLOTS:
             listed["slots"].append(_SLOTS.index(word))
         elif word.startswith("."):
-            listed["types"] += [each for part in word[1:].split(",") for each in _GROUPS.get(part, (part,))]
+            listed["types"] += [kind for part in word[1:].split(",") for kind in _GROUPS.get(part, (part,))]
         elif word.startswith("+="):
             facts["accumulator"] = rest
         elif word.startswith(("+", "-")):
@@ -469,15 +469,15 @@ def form_of(mnemonic: str, row: str, switches: Mapping[str, Switch]) -> Form:
     half = next((half for ending, half in _HALVES.items() if mnemonic.endswith(ending)), None)
     base = mnemonic if half is None else mnemonic.removesuffix(f"_{half.value}")
     memory = _BASES.get("cache" if mnemonic.startswith("cache_") else base)
-    facts |= {name: tuple(found) for name, found in listed.items()}
+    facts |= {name: tuple(values) for name, values in listed.items()}
     return Form(mnemonic, switches=tuple(chosen), memory=memory, half=half, family=_family(mnemonic), **facts)
 
 
 @lru_cache(maxsize=256)
 def _operand(word: str) -> OperandSpec:
-    found = _OPERAND.fullmatch(word)
-    assert found is not None
-    role, accepts, limit, decimal, by_first = found.groups()
+    match = _OPERAND.fullmatch(word)
+    assert match is not None
+    role, accepts, limit, decimal, by_first = match.groups()
     words = tuple(accepts.split("|"))
     named = next((word.removeprefix(_BY_DIALECT) for word in words if word.startswith(_BY_DIALECT)), None)
     largest = None if limit is None else int(limit)

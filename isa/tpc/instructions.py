@@ -179,15 +179,15 @@ def _tensor_loads(half: str) -> Iterator[str]:
         f"range:@load_range partial_hidden partial=1 {half} -hardware_registers",
     )
     switches = "unpack_dt unpack?unpacked_load l0cs?unpacked_load direct?direct_access vp?vector_predicated_load"
-    for slot, (place, direct), part in product(("LOAD", "STORE +load_in_store_slot"), _PLACES, ranges):
-        yield f"{slot} dest:V|VP {place.format('load')} {part} {switches} {direct}"
+    for slot, (address, direct), part in product(("LOAD", "STORE +load_in_store_slot"), _PLACES, ranges):
+        yield f"{slot} dest:V|VP {address.format('load')} {part} {switches} {direct}"
 
 
 def _tensor_stores(*ranges: str) -> Iterator[str]:
     """Whole, partial and read-modify-write stores."""
-    for (place, direct), part in product(_PLACES, ranges):
+    for (address, direct), part in product(_PLACES, ranges):
         switches = "partial rmw_sel pack_dt pack?packed_store direct?direct_access vp?masked_store"
-        yield f"STORE {place.format('store')} c:V|VP {part} {switches} {direct}"
+        yield f"STORE {address.format('store')} c:V|VP {part} {switches} {direct}"
 
 
 def _merging(row: str) -> Iterator[str]:
@@ -598,23 +598,27 @@ UNMODELLED = frozenset(("ld_tnsr_cnvrt",))
 
 @lru_cache(maxsize=1)
 def _by_mnemonic() -> dict[str, tuple[Form, ...]]:
-    found: dict[str, list[Form]] = {}
+    grouped: dict[str, list[Form]] = {}
     for form in FORMS:
-        found.setdefault(form.mnemonic, []).append(form)
-    return {mnemonic: tuple(forms) for mnemonic, forms in found.items()}
+        grouped.setdefault(form.mnemonic, []).append(form)
+    return {mnemonic: tuple(forms) for mnemonic, forms in grouped.items()}
 
 
 @lru_cache(maxsize=1)
 def opcodes() -> Mapping[tuple[Slot, str], int]:
     """Return the opcode of every mnemonic in every slot that has it."""
-    found: dict[tuple[Slot, str], int] = {}
+    numbers: dict[tuple[Slot, str], int] = {}
     for word in (*" ".join(_INSTRUCTIONS).split(), *_WITHOUT_ROWS):
         mnemonic, _, codes = word.partition("=")
         for code in filter(None, codes.split(",")):
             slot, _, number = code.rpartition(":")
-            slots = [Slot[slot]] if slot else [Slot(each) for form in forms_of(mnemonic) for each in form.slots]
-            found |= {(each, mnemonic): int(number) for each in slots}
-    return found
+            slots = (
+                [Slot[slot]]
+                if slot
+                else [Slot(slot_number) for form in forms_of(mnemonic) for slot_number in form.slots]
+            )
+            numbers |= {(legal_slot, mnemonic): int(number) for legal_slot in slots}
+    return numbers
 
 
 def mnemonics() -> tuple[str, ...]:

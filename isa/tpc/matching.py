@@ -105,13 +105,13 @@ def _take_hardware(parts: InstructionParts, words: list[Word]) -> bool:
     """Remove the words that mark an operand of MOV as a hardware register; return whether there was one."""
     if parts.mnemonic != "mov":
         return False
-    found = [suffix for suffix in parts.suffixes if suffix in _HARDWARE_MOVES]
+    moves = [suffix for suffix in parts.suffixes if suffix in _HARDWARE_MOVES]
     parts.suffixes[:] = [suffix for suffix in parts.suffixes if suffix not in _HARDWARE_MOVES]
-    bare = [place for place, word in enumerate(words) if place and word.text.lower() in _HARDWARE_MOVES]
-    for place in reversed(bare):
-        comma = place + 1 < len(words) and words[place + 1].text == ","
-        del words[place : place + 1 + comma]
-    return bool(found or bare)
+    bare = [index for index, word in enumerate(words) if index and word.text.lower() in _HARDWARE_MOVES]
+    for index in reversed(bare):
+        comma = index + 1 < len(words) and words[index + 1].text == ","
+        del words[index : index + 1 + comma]
+    return bool(moves or bare)
 
 
 def _name_hardware(source: AssemblySource, parts: InstructionParts) -> None:
@@ -120,14 +120,14 @@ def _name_hardware(source: AssemblySource, parts: InstructionParts) -> None:
     Raises:
         ReadError: a number that no register has.
     """
-    for place, item in enumerate(parts.operands):
+    for index, item in enumerate(parts.operands):
         if isinstance(item.operand, Immediate):
             name = HARDWARE_CODES.get(item.operand.value)
             if name is None:
                 legal = [f"{code} ({name})" for code, name in HARDWARE_CODES.items()]
                 message = f"unknown hardware register {item.word.text[:40]}"
                 raise ReadError(message, span=source.word_span(item.word), legal=legal)
-            parts.operands[place] = replace(item, operand=Special(name))
+            parts.operands[index] = replace(item, operand=Special(name))
 
 
 def _take_variant(parts: InstructionParts, words: list[Word]) -> None:
@@ -217,19 +217,24 @@ class _Items:
     def _operand(self, word: Word) -> Operand:
         text = word.text
         try:
-            found = read_register(text, self.dialect) or read_mask(text) or read_immediate(text)
+            operand = read_register(text, self.dialect) or read_mask(text) or read_immediate(text)
         except ValueError as error:
             raise self.error(str(error), word) from None
-        if found:
-            return found
+        if operand:
+            return operand
         if text in COMPARISONS:
             return LoopComparison(text)
         if self.has_labels and (text[0].isalpha() or text[0] in "_.$"):
             return LabelUse(text)
         forms = [form for form in forms_of(self.parts.mnemonic) if available(form, self.dialect)]
-        switches = [each for form in forms for each in form.switches if each.needs in (None, *self.dialect.features)]
+        switches = [
+            candidate
+            for form in forms
+            for candidate in form.switches
+            if candidate.needs in (None, *self.dialect.features)
+        ]
         near = get_close_matches(text.lower()[:64], sorted(self.switch_words), n=3)
-        legal = near or dict.fromkeys(each.choices(self.dialect) for each in switches)
+        legal = near or dict.fromkeys(candidate.choices(self.dialect) for candidate in switches)
         raise self.error(f"'{text[:40]}' is not a switch or operand of {self.parts.mnemonic}", word, tuple(legal))
 
 
@@ -263,10 +268,10 @@ def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect
     """
     parts = take_apart(source, words, dialect)
     rows = [form for form in forms_of(parts.mnemonic) if available(form, dialect)]
-    found, misfits = _try(source, rows, parts, dialect)
-    if not found:
+    instructions, misfits = _try(source, rows, parts, dialect)
+    if not instructions:
         raise _refusal(source, parts, misfits, dialect)
-    return found
+    return instructions
 
 
 def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> TpcInstruction:
@@ -279,9 +284,9 @@ def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect:
     parts = take_apart(source, words, dialect)
     rows = [form for form in forms_of(parts.mnemonic) if available(form, dialect)]
     here = [form for form in rows if slot in form.slots]
-    found, misfits = _try(source, here, parts, dialect)
-    if slot in found:
-        return found[slot]
+    instructions, misfits = _try(source, here, parts, dialect)
+    if slot in instructions:
+        return instructions[slot]
     elsewhere, other_misfits = _try(source, [form for form in rows if slot not in form.slots], parts, dialect)
     if elsewhere:
         message = f"{parts.mnemonic} with these operands cannot be in the {slot.name} slot"
@@ -293,7 +298,7 @@ def _try(
     source: AssemblySource, rows: list[Form], parts: InstructionParts, dialect: Dialect
 ) -> tuple[dict[Slot, TpcInstruction], list[_Misfit]]:
     """Fit rows; the first that fits serves each of its slots."""
-    found: dict[Slot, TpcInstruction] = {}
+    instructions: dict[Slot, TpcInstruction] = {}
     misfits: list[_Misfit] = []
     for form in rows:
         try:
@@ -302,8 +307,8 @@ def _try(
             misfits.append(misfit)
         else:
             for slot in form.slots:
-                found.setdefault(Slot(slot), instruction)
-    return found, misfits
+                instructions.setdefault(Slot(slot), instruction)
+    return instructions, misfits
 
 
 # ------------------------------------------------------------------------------------------------------ fitting rows
@@ -332,7 +337,7 @@ def _with_leading(form: Form, parts: InstructionParts) -> tuple[list[WrittenOper
 
     `mov 8 VP1, S2` is the move to all sections, which has no number in canonical text.
     """
-    switch = next((each for each in form.switches if each.leading), None)
+    switch = next((candidate for candidate in form.switches if candidate.leading), None)
     first = parts.operands[0] if parts.operands else None
     if form.mnemonic == "mov" and first is not None and first.operand == Immediate(ALL_SECTIONS):
         word = parts.operands[2].operand if len(parts.operands) > 2 else None
@@ -367,17 +372,17 @@ def _match_operands(
         missing = specs[len(given)]
         message = f"{form.mnemonic} needs {len(specs)} operands, found {len(given)}"
         raise _Misfit((_OPERANDS, len(given)), parts.head, message, _legal(missing, dialect))
-    found = tuple(item.operand for item in given[: len(specs)])
+    operands = tuple(item.operand for item in given[: len(specs)])
     if len(given) == len(specs):
-        return found, None
-    return found, _match_predicate(form, given[len(specs) :], dialect)
+        return operands, None
+    return operands, _match_predicate(form, given[len(specs) :], dialect)
 
 
 def _spelled_out(form: Form, parts: InstructionParts) -> bool:
     """Return whether words state properties that operands of another kind would imply."""
-    said = {*parts.suffixes, *(setting.key or setting.value for setting in parts.settings)}
+    spelled = {*parts.suffixes, *(setting.key or setting.value for setting in parts.settings)}
     roles = {spec.role for spec in form.operands}
-    return all(name in said or name in roles for name, value in form.implied if value)
+    return all(name in spelled or name in roles for name, value in form.implied if value)
 
 
 def _named_by_first(item: WrittenOperand, spec: OperandSpec) -> WrittenOperand:
@@ -461,13 +466,13 @@ def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
     }
     if spec.dialect_role is not None:
         return (dialect.tensor_registers[spec.dialect_role],)
-    found = []
+    kinds = []
     for word in spec.accepts:
         if word in File.__members__:
-            found.append(f"a register {word}")
+            kinds.append(f"a register {word}")
         else:
-            found.append(shown.get(word, word))
-    return tuple(found)
+            kinds.append(shown.get(word, word))
+    return tuple(kinds)
 
 
 def _match_suffixes(form: Form, parts: InstructionParts, given: list[Setting]) -> tuple[str | None, list[Setting]]:
@@ -519,7 +524,7 @@ def _completed(
     form: Form, parts: InstructionParts, chosen: dict[str, Value], places: dict[str, Word], dialect: Dialect
 ) -> tuple[tuple[str, Value], ...]:
     """Fill in the defaults and remove inapplicable switches, in canonical order."""
-    found: list[tuple[str, Value]] = []
+    values: list[tuple[str, Value]] = []
     for switch in form.switches:
         if switch.needs is not None and switch.needs not in dialect.features:
             continue
@@ -536,8 +541,8 @@ def _completed(
         if value is None:
             legal = tuple(spelling for _, spelling in switch.words)
             raise _Misfit((_SWITCHES, 2), parts.head, f"{form.mnemonic} needs {switch.name}", legal)
-        found.append((switch.name, value))
-    return tuple(found)
+        values.append((switch.name, value))
+    return tuple(values)
 
 
 def _find(form: Form, setting: Setting, dialect: Dialect) -> Switch:

@@ -160,7 +160,7 @@ def read_declarations(
     or a repeated declaration.
     """
     errors = ErrorList(most=1) if errors is None else errors
-    found: list[Declaration] = []
+    declarations: list[Declaration] = []
     seen: dict[object, Span] = {}
     for comment in source.comments:
         try:
@@ -174,8 +174,8 @@ def read_declarations(
                 message = f"{what} is declared twice; the first is in line {seen[key].line}"
                 errors.take(ReadError(message, span=declaration.span))
             seen.setdefault(key, declaration.span)
-        found.append(declaration)
-    return tuple(found)
+        declarations.append(declaration)
+    return tuple(declarations)
 
 
 def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
@@ -425,9 +425,9 @@ class _Reader:
         if not text[segments[-1].start : segments[-1].end].strip():
             segments.pop()
         if len(segments) > len(Slot):
-            place = segments[len(Slot)]
+            extra = segments[len(Slot)]
             message = f"a bundle has {len(Slot)} slots"
-            raise self.source.error(message, place.line, place.start, legal=[slot.name for slot in Slot])
+            raise self.source.error(message, extra.line, extra.start, legal=[slot.name for slot in Slot])
         slots: dict[str, TpcInstruction] = {}
         for slot, segment in zip(Slot, segments, strict=False):
             if not text[segment.start : segment.end].strip():
@@ -461,11 +461,11 @@ class _Reader:
             read = None if is_nop(self.source, words) else read_in_slot(self.source, words, slot, self.dialect)
             self._known[key] = None if read is None else (read, len(words[0].text))
             return read
-        known = self._known[key]
-        if known is None:
+        message = self._known[key]
+        if message is None:
             return None
         column = segment.start + len(text) - len(text.lstrip())
-        return known[0].at(self.source.span(segment.line, column, known[1]))
+        return message[0].at(self.source.span(segment.line, column, message[1]))
 
     def _block(self, column: int) -> Bundle:
         """Read a bundle in braces; leave `line` at its last line."""
@@ -507,17 +507,17 @@ class _Reader:
                     choices.append((words[0], read_instruction(self.source, words, self.dialect)))
             except CastsimError as error:
                 self.errors.take(error)
-        taken = _assign([found for _, found in choices], frozenset())
+        taken = _assign([slots for _, slots in choices], frozenset())
         if taken is None:
             raise self._crowded(choices)
-        return {slot.name.lower(): found[slot] for slot, (_, found) in zip(taken, choices, strict=True)}
+        return {slot.name.lower(): slots[slot] for slot, (_, slots) in zip(taken, choices, strict=True)}
 
     def _crowded(self, choices: list[tuple[Word, dict[Slot, TpcInstruction]]]) -> ReadError:
         """Reject the first instruction without a free slot."""
         count = next(n for n in range(1, len(choices) + 1) if _assign([f for _, f in choices[:n]], frozenset()) is None)
-        word, found = choices[count - 1]
+        word, slots = choices[count - 1]
         message = f"no free slot in the bundle for {word.text}"
-        return ReadError(message, span=self.source.word_span(word), legal=[slot.name for slot in found])
+        return ReadError(message, span=self.source.word_span(word), legal=[slot.name for slot in slots])
 
     def _words(self, segment: _Segment) -> list[Word]:
         return self.source.words(segment.line, segment.start, segment.end)
@@ -582,7 +582,7 @@ def print_instruction(instruction: TpcInstruction | None) -> str:
     if instruction is None:
         return "nop"
     words = [print_head(instruction)]
-    operands = [_operand(spec, found) for spec, found in instruction.specified]
+    operands = [_operand(spec, operand) for spec, operand in instruction.specified]
     if operands and instruction.form.operands[0].role in SELECTORS:
         words.append(operands.pop(0))
     if instruction.predicate is not None:

@@ -208,8 +208,8 @@ class TpcInstruction(Located):
     @property
     def registers(self) -> tuple[Register, ...]:
         """The registers of its operands, and its predicate last."""
-        found = (operand for operand in self.operands if isinstance(operand, Register))
-        return (*found, *([self.predicate.register] if self.predicate else []))
+        operands_registers = (operand for operand in self.operands if isinstance(operand, Register))
+        return (*operands_registers, *([self.predicate.register] if self.predicate else []))
 
     def operand(self, role: str) -> Operand | None:
         """Return the operand of a role (`dest`, `src_a`, ..), None if the form has none."""
@@ -226,7 +226,9 @@ class TpcInstruction(Located):
     def draws(self) -> bool:
         """Whether its rounding mode draws random numbers."""
         mode = self.switch(ROUNDING)
-        return mode is not None and any(mode in each.random for each in self.form.switches if each.name == ROUNDING)
+        return mode is not None and any(
+            mode in candidate.random for candidate in self.form.switches if candidate.name == ROUNDING
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +252,9 @@ class Bundle(Located):
     @property
     def occupied(self) -> tuple[tuple[Slot, TpcInstruction], ...]:
         """The occupied slots with their instructions."""
-        return tuple((slot, each) for slot, each in zip(Slot, self.slots, strict=True) if each is not None)
+        return tuple(
+            (slot, instruction) for slot, instruction in zip(Slot, self.slots, strict=True) if instruction is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,18 +378,20 @@ class TpcProgram:
     @cached_property
     def labels(self) -> dict[str, int]:
         """The index of the bundle after each label (the number of bundles, if it is at the end)."""
-        found: dict[str, int] = {}
+        indices: dict[str, int] = {}
         index = 0
         for item in self.items:
             if isinstance(item, LabelDefinition):
-                found[item.name] = index
+                indices[item.name] = index
             index += isinstance(item, Bundle)
-        return found
+        return indices
 
     @property
     def target(self) -> str | None:
         """The target that the text names, if there is one."""
-        return next((found.name for found in self.declarations if isinstance(found, TargetDeclaration)), None)
+        return next(
+            (declaration.name for declaration in self.declarations if isinstance(declaration, TargetDeclaration)), None
+        )
 
 
 # Lines, comments, words and operands of TPC assembly.
@@ -465,13 +471,13 @@ class AssemblySource:
 
     def words(self, line: int, start: int, end: int) -> list[Word]:
         """Split part of a line into words and signs."""
-        found = []
+        tokens = []
         text = self.lines[line]
         position = start
         while match := _WORD.match(text, position, end):
-            found.append(Word(match["text"], line, match.start("text"), match.start("text") > position))
+            tokens.append(Word(match["text"], line, match.start("text"), match.start("text") > position))
             position = match.end()
-        return found
+        return tokens
 
     def word_span(self, word: Word) -> Span:
         """Return the position of a word."""

@@ -150,41 +150,41 @@ def cast_values(request: ValueCastRequest) -> CastResults:
         IllegalError: the target or the format lacks the pair or mode; with all targets requested,
             every target lacks it.
     """
-    told: _Told = {}
+    messages: _Told = {}
     skipped: dict[Skipped, None] = {}
-    columns = list(_on_targets(request, told, skipped) if request.targets else _abstract(request))
-    rows, found = _judged(request, columns)
+    columns = list(_on_targets(request, messages, skipped) if request.targets else _abstract(request))
+    rows, verdict = _judged(request, columns)
     by_value = [row for number in range(len(request.sources)) for row in _joined(column[number] for column in rows)]
-    return CastResults(request, tuple(by_value), tuple(told), tuple(skipped), tuple(found))
+    return CastResults(request, tuple(by_value), tuple(messages), tuple(skipped), tuple(verdict))
 
 
 def _joined(rows: Iterable[CastResultRow]) -> list[CastResultRow]:
     """Return the rows of a value; forms of a target that give the same result share a row."""
-    found: list[CastResultRow] = []
+    joined: list[CastResultRow] = []
     for row in rows:
-        before = found[-1] if found else None
+        before = joined[-1] if joined else None
         if before is not None and row.form_of(before) and row.code == before.code:
-            found[-1] = replace(before, forms=before.forms + row.forms)
+            joined[-1] = replace(before, forms=before.forms + row.forms)
         else:
-            found.append(row)
-    return found
+            joined.append(row)
+    return joined
 
 
 def _judged(
     request: ValueCastRequest, columns: list[list[CastResultRow]]
 ) -> tuple[list[list[CastResultRow]], list[Accepted]]:
     """Return the columns with each specification's verdict, and the results it accepts, value by value."""
-    found: list[list[Accepted]] = []
+    verdicts: list[list[Accepted]] = []
     for cast in request.specified:
         from castsim.running.acceptance import acceptance  # noqa: PLC0415 - few casts are judged
 
         sets = acceptance(cast, request.src, request.dst, _codes(request))
-        found.append([accepted(cast, sets, number) for number in range(len(request.sources))])
+        verdicts.append([accepted(cast, sets, number) for number in range(len(request.sources))])
         for column in columns:
             codes = np.array([row.code for row in column], code_dtype(request.dst))
             judged = zip(column, sets.contains(codes).tolist(), strict=True)
             column[:] = [replace(row, accepted_by={**row.accepted_by, cast.label: good}) for row, good in judged]
-    return columns, [row for rows in zip(*found, strict=True) for row in rows]
+    return columns, [row for rows in zip(*verdicts, strict=True) for row in rows]
 
 
 def _abstract(request: ValueCastRequest) -> Iterator[list[CastResultRow]]:
@@ -203,7 +203,9 @@ def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | Non
     return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None), policy.rounding)
 
 
-def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, None]) -> Iterator[list[CastResultRow]]:
+def _on_targets(
+    request: ValueCastRequest, messages: _Told, skipped: dict[Skipped, None]
+) -> Iterator[list[CastResultRow]]:
     """Yield one column per rounding and target, after the abstract cast of that rounding if requested."""
     done, refusal = 0, None
     for rounding in request.roundings or (None,):
@@ -212,7 +214,7 @@ def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, N
         for target in request.targets:
             try:
                 forms: tuple[CastForm | None, ...] = machine_of(target).cast_forms or (None,)
-                yield from [_on_target(request, target, rounding, form, told) for form in forms]
+                yield from [_on_target(request, target, rounding, form, messages) for form in forms]
                 done += 1
             except IllegalError as error:
                 if not request.lenient:
@@ -227,7 +229,7 @@ def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, N
 
 
 def _on_target(
-    request: ValueCastRequest, target: Target, rounding: str | None, form: CastForm | None, told: _Told
+    request: ValueCastRequest, target: Target, rounding: str | None, form: CastForm | None, messages: _Told
 ) -> list[CastResultRow]:
     from castsim.machines.casting import cast_on_target  # noqa: PLC0415 - an abstract cast needs no machine
 
@@ -241,7 +243,7 @@ def _on_target(
         scratch=request.scratch,
         form=form,
     )
-    told.update(dict.fromkeys(warning.at(target.name) for warning in result.warnings))
+    messages.update(dict.fromkeys(warning.at(target.name) for warning in result.warnings))
     modes = (result.rounding, result.overflow, result.saturation)
     column = _column(request, result.codes, (target.name, rounding), modes, _meaning(target, result.rounding))
     exact = _abstract_column(request, _comparable(request, rounding, result.rounding), rounding)

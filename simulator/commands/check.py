@@ -52,21 +52,21 @@ _AROUND = 8
 """Columns kept before a source line, and for the dots where it is cut."""
 
 
-def findings_text(found: Sequence[Finding], walk: FolderWalk, width: int) -> Text:
+def findings_text(findings: Sequence[Finding], walk: FolderWalk, width: int) -> Text:
     """Return findings as text: their number, each with its line and a caret, and the skipped files.
 
     A line is cut to `width` columns around the caret.
     """
     from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
-    shown = Text(f"{_counted(found, len(walk.files))}\n", no_wrap=True)
-    for one in found:
-        shown.append(f"{escaped(_place(one))}: ").append(one.severity.value, style=_STYLES[one.severity])
-        shown.append(f": {escaped(one.message)}\n")
-        if one.span is not None and one.span.text:
-            line, caret = pointed_at(one.span, min(SHOWN, max(1, width - _AROUND)))
-            shown.append(f"  {line}\n").append(f"  {caret}\n", style=_STYLES[one.severity])
-        for line in _cures(one):
+    shown = Text(f"{_counted(findings, len(walk.files))}\n", no_wrap=True)
+    for finding in findings:
+        shown.append(f"{escaped(_place(finding))}: ").append(finding.severity.value, style=_STYLES[finding.severity])
+        shown.append(f": {escaped(finding.message)}\n")
+        if finding.span is not None and finding.span.text:
+            line, caret = pointed_at(finding.span, min(SHOWN, max(1, width - _AROUND)))
+            shown.append(f"  {line}\n").append(f"  {caret}\n", style=_STYLES[finding.severity])
+        for line in _cures(finding):
             shown.append(f"  {escaped(line)}\n")
     shown.rstrip()
     if walk.skipped:
@@ -79,49 +79,55 @@ def findings_text(found: Sequence[Finding], walk: FolderWalk, width: int) -> Tex
     return shown
 
 
-def github_lines(found: Sequence[Finding]) -> Iterator[str]:
+def github_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield findings as GitHub workflow commands, which GitHub shows beside the lines."""
-    for one in found:
-        title = f"castsim: {shorten(one.message, _TITLE, placeholder=' ...')}"
-        place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": title}
-        listed = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
-        yield f"::{_COMMANDS[one.severity]} {listed}::{_data(chr(10).join((one.message, *_cures(one))))}"
+    for finding in findings:
+        title = f"castsim: {shorten(finding.message, _TITLE, placeholder=' ...')}"
+        location = {
+            "file": finding.file,
+            "line": finding.line,
+            "col": finding.column,
+            "endColumn": finding.end_column,
+            "title": title,
+        }
+        listed = ",".join(f"{key}={_property(str(value))}" for key, value in location.items() if value is not None)
+        yield f"::{_COMMANDS[finding.severity]} {listed}::{_data(chr(10).join((finding.message, *_cures(finding))))}"
 
 
-def _cures(found: Finding) -> list[str]:
+def _cures(finding: Finding) -> list[str]:
     """Return the legal alternatives and remedies, one line each."""
-    texts = {"legal": legal_text(found.legal, found.message, found.span), "help": found.help}
+    texts = {"legal": legal_text(finding.legal, finding.message, finding.span), "help": finding.help}
     return [f"{word}: {text}" for word, text in texts.items() if text]
 
 
-def sarif(found: Sequence[Finding]) -> Document:
+def sarif(findings: Sequence[Finding]) -> Document:
     """Return findings as one run of SARIF 2.1.0; columns are code points, and the end column is exclusive."""
-    kinds = list(dict.fromkeys(one.kind for one in found))
+    kinds = list(dict.fromkeys(finding.kind for finding in findings))
     rules: list[Document] = [{"id": _rule(kind), "shortDescription": {"text": kind}} for kind in kinds]
     driver: Document = {"name": "castsim", "version": __version__, "rules": rules}
     run: Document = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one, kinds.index(one.kind)) for one in found],
+        "results": [_result(finding, kinds.index(finding.kind)) for finding in findings],
     }
     return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
 
 
-def _result(found: Finding, rule: int) -> Document:
-    path = Path(found.file)
+def _result(finding: Finding, rule: int) -> Document:
+    path = Path(finding.file)
     location: Document = {"artifactLocation": {"uri": path.as_uri() if path.is_absolute() else quote(path.as_posix())}}
-    if found.line is not None:
+    if finding.line is not None:
         location["region"] = {
-            "startLine": found.line,
-            "startColumn": found.column,
-            "endLine": found.line,
-            "endColumn": found.end_column,
+            "startLine": finding.line,
+            "startColumn": finding.column,
+            "endLine": finding.line,
+            "endColumn": finding.end_column,
         }
     return {
-        "ruleId": _rule(found.kind),
+        "ruleId": _rule(finding.kind),
         "ruleIndex": rule,
-        "level": found.severity.value,
-        "message": {"text": "\n".join((found.message, *_cures(found)))},
+        "level": finding.severity.value,
+        "message": {"text": "\n".join((finding.message, *_cures(finding)))},
         "locations": [{"physicalLocation": location}],
     }
 
@@ -130,14 +136,14 @@ def _rule(kind: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
 
 
-def _place(found: Finding) -> str:
-    return found.file if found.line is None else f"{found.file}:{found.line}:{found.column}"
+def _place(finding: Finding) -> str:
+    return finding.file if finding.line is None else f"{finding.file}:{finding.line}:{finding.column}"
 
 
-def _counted(found: Sequence[Finding], files: int) -> str:
+def _counted(findings: Sequence[Finding], files: int) -> str:
     where = f"{files:,} file{'s' * (files > 1)}"
-    counts = {each: sum(one.severity is each for one in found) for each in Severity}
-    listed = [f"{count} {each.value}{'s' * (count > 1)}" for each, count in counts.items() if count]
+    counts = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
+    listed = [f"{count} {severity.value}{'s' * (count > 1)}" for severity, count in counts.items() if count]
     return f"{' and '.join(filter(None, (', '.join(listed[:-1]), *listed[-1:]))) or 'No issues found'} in {where}."
 
 
@@ -173,11 +179,11 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.language != "c" and not any(file.endswith(KERNEL_SUFFIX) for file in walk.files):
         refuse(options, HEADERS, walk.files[0], (KERNEL_SUFFIX,))
     folders, defines = headers_of(options)[0], macros_of(options)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     with stage_progress(options) as progress:
         for number, file in enumerate(walk.files):
             progress(f"check {file}", number, len(walk.files))
-            found += check(
+            findings += check(
                 file,
                 target=target,
                 args=args,
@@ -187,14 +193,14 @@ def execute(options: Namespace) -> CommandOutcome:
                 defines=defines,
                 folders=folders,
             )
-    document = {"findings": [FindingEntry.of(one) for one in found]}
+    document = {"findings": [FindingEntry.of(finding) for finding in findings]}
 
     def text(width: int) -> RenderableType:
         if options.format == "text":
-            return findings_text(found, walk, width)
+            return findings_text(findings, walk, width)
         if options.format == "github":
-            return plain("\n".join(github_lines(found)))
-        shown = sarif(found) if options.format == "sarif" else {"schema_version": SCHEMA_VERSION, **document}
+            return plain("\n".join(github_lines(findings)))
+        shown = sarif(findings) if options.format == "sarif" else {"schema_version": SCHEMA_VERSION, **document}
         return plain(json.dumps(shown, indent=2))
 
-    return CommandOutcome(document, text, code=max((one.exit_code for one in found), default=0))
+    return CommandOutcome(document, text, code=max((finding.exit_code for finding in findings), default=0))

@@ -145,14 +145,14 @@ class _MainParser(Parser):
         """Return the help."""
         width = min(shutil.get_terminal_size().columns - 2, WIDEST)
         features = shipped_features()
-        name_width = max(len(each.name) for each in features)
-        parts = ["Start with:", *(f"  {each.start}" for each in features if each.start)]
+        name_width = max(len(feature.name) for feature in features)
+        parts = ["Start with:", *(f"  {feature.start}" for feature in features if feature.start)]
         for group in GROUPS:
             parts += ["", f"{group[:1].upper()}{group[1:]}:"]
             parts += (
-                _filled(each.summary, width, f"  {each.name:{name_width}}  ", " " * (name_width + 4))
-                for each in features
-                if each.group == group
+                _filled(feature.summary, width, f"  {feature.name:{name_width}}  ", " " * (name_width + 4))
+                for feature in features
+                if feature.group == group
             )
         self.epilog = "\n".join([*parts, "", "For help on a command: castsim help COMMAND"])
         return super().format_help()
@@ -198,7 +198,7 @@ def _without_blanks(options: Namespace) -> Namespace:
 
     def stripped(value: object) -> object:
         if isinstance(value, list):
-            return [stripped(each) for each in value]
+            return [stripped(item) for item in value]
         if isinstance(value, str) and value.startswith(" -") and _NEGATIVE_NUMBER.match(value, 1):
             return value[1:]
         return value
@@ -226,12 +226,12 @@ def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
 
 
 def _feature(name: str) -> Feature:
-    found = feature_of(name)
-    if found is None:
+    feature = feature_of(name)
+    if feature is None:
         raise _refusal(
             f"unknown command '{name}' (see `castsim --help`)", legal=_near(name, COMMANDS) or tuple(COMMANDS)
         )
-    return found
+    return feature
 
 
 def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
@@ -240,17 +240,19 @@ def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
     main.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     declare_global(main, NOTHING_GLOBAL)
     commands = main.add_subparsers(dest="command", metavar="COMMAND", parser_class=OptionParser)
-    found = {}
+    parsers = {}
     for feature in shipped_features():
-        found[feature.name] = parser = commands.add_parser(
+        parsers[feature.name] = parser = commands.add_parser(
             feature.name, help=feature.summary, description=feature.summary, epilog=feature.text,
             formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
         )  # fmt: skip
         feature.declare(parser)
         declare_global(parser, NOTHING_GLOBAL)
-    told = commands.add_parser("help", help="print the help of a command", description="print the help of a command")
-    told.add_argument("of", metavar="COMMAND", nargs="?", choices=tuple(COMMANDS), help="the command")
-    return main, found
+    help_parser = commands.add_parser(
+        "help", help="print the help of a command", description="print the help of a command"
+    )
+    help_parser.add_argument("of", metavar="COMMAND", nargs="?", choices=tuple(COMMANDS), help="the command")
+    return main, parsers
 
 
 def execute(name: str, options: Namespace) -> CommandOutcome:
@@ -278,24 +280,24 @@ def json_destination(arguments: Sequence[str]) -> str | None:
     None if the option is missing, or if another argument names the same file or its ledger: neither must be
     overwritten.
     """
-    found = _json_argument(arguments)
-    if found is None:
+    destination = _json_argument(arguments)
+    if destination is None:
         return None
     from castsim.files import LEDGER  # noqa: PLC0415 - a help needs no path library
 
-    return None if _is_shared(found, (*arguments, *(f"{text}{LEDGER}" for text in arguments))) else found
+    return None if _is_shared(destination, (*arguments, *(f"{text}{LEDGER}" for text in arguments))) else destination
 
 
 def _json_argument(arguments: Sequence[str]) -> str | None:
-    found = None
+    destination = None
     for position, text in enumerate(arguments):
         if text == "--":
             break
         if text == "--json" and position + 1 < len(arguments):
-            found = arguments[position + 1]
+            destination = arguments[position + 1]
         elif text.startswith("--json="):
-            found = text.removeprefix("--json=")
-    return found
+            destination = text.removeprefix("--json=")
+    return destination
 
 
 def _is_shared(document: str, arguments: Sequence[str]) -> bool:
@@ -357,11 +359,11 @@ def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
 
 
-def _near(word: str, known: Iterable[str]) -> list[str]:
+def _near(word: str, candidates: Iterable[str]) -> list[str]:
     """Return the legal words closest to a misspelled one; empty if none is close."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a failing command line pays for it
 
-    return get_close_matches(word[:LONGEST_NAME], list(known), 3)
+    return get_close_matches(word[:LONGEST_NAME], list(candidates), 3)
 
 
 def _refusal(message: str, legal: Sequence[str] = ()) -> ReadError:

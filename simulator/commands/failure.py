@@ -42,7 +42,7 @@ def report_failure(error: Exception, json_to: str | None) -> int:
         tell(f"error: {INTERNAL}: {described}; please report it (CASTSIM_DEBUG=1 shows where)")
         code = 1
     if json_to is not None:
-        write_json({"errors": [error_entry(one) for one in (error, *getattr(error, "further", ()))]}, json_to)
+        write_json({"errors": [error_entry(failure) for failure in (error, *getattr(error, "further", ()))]}, json_to)
     return code
 
 
@@ -109,9 +109,9 @@ def name_option(error: Exception, parser: ArgumentParser, options: Namespace) ->
         shown = "" if _quoted(typed.text, error.message) else f" {typed.text}"
         error.message = f"{typed.option}{shown}: {error.message}"
     if isinstance(error, CastsimError):
-        values = [each for each in error.values if not each.startswith(_STANDING_FOR_NAMES)]
+        values = [choice for choice in error.values if not choice.startswith(_STANDING_FOR_NAMES)]
         near = (_nearest(part, values) or _nearest_file(part, error.message) for part in typed.parts)
-        error.message += next((f"; did you mean '{each}'?" for each in near if each), "")
+        error.message += next((f"; did you mean '{candidate}'?" for candidate in near if candidate), "")
         if typed.option and not error.legal:
             error.legal = (f"{typed.option} {typed.form}",)
 
@@ -119,12 +119,12 @@ def name_option(error: Exception, parser: ArgumentParser, options: Namespace) ->
 def _is_of_the_file(error: CastsimError | EngineError) -> bool:
     if error.span is None:
         return False
-    found = re.search(r"'([^']*)'", error.message)
+    quoted = re.search(r"'([^']*)'", error.message)
     return (
         not isinstance(error, ReadError)
-        or not (found and error.values)
-        or found[1] in error.span.text
-        or found[1] in error.values
+        or not (quoted and error.values)
+        or quoted[1] in error.span.text
+        or quoted[1] in error.values
     )
 
 
@@ -133,10 +133,14 @@ def _blamed(message: str, parser: ArgumentParser, options: Namespace) -> _Typed 
 
     Of several options, the one that the message names counts.
     """
-    found = list(_candidates(message, parser, options))
-    if len({each.option for each in found}) > 1:
-        found = [each for each in found if each.option and each.option.lstrip("-").partition("-")[0] in message]
-    return found[0] if len({each.option for each in found}) == 1 else None
+    blamed = list(_candidates(message, parser, options))
+    if len({candidate.option for candidate in blamed}) > 1:
+        blamed = [
+            candidate
+            for candidate in blamed
+            if candidate.option and candidate.option.lstrip("-").partition("-")[0] in message
+        ]
+    return blamed[0] if len({candidate.option for candidate in blamed}) == 1 else None
 
 
 def _candidates(message: str, parser: ArgumentParser, options: Namespace) -> Iterator[_Typed]:
@@ -174,7 +178,7 @@ def _quoted(part: str, message: str) -> bool:
 
 def _nearest(part: str, legal: Iterable[str]) -> str | None:
     """Return the legal value closest to a typed one, if any is close and the typed one is not legal."""
-    plain = {each.removeprefix("@").lower(): each for each in legal}
+    plain = {choice.removeprefix("@").lower(): choice for choice in legal}
     near = get_close_matches(part.lower()[:_LONGEST_PART], plain, 1)
     return plain[near[0]] if near and plain[near[0]] != part else None
 
@@ -186,7 +190,8 @@ def _nearest_file(part: str, message: str) -> str | None:
         return None
     try:
         near = _nearest(
-            path.name, (each.name for each in path.parent.iterdir() if each.suffix == path.suffix and each.is_file())
+            path.name,
+            (sibling.name for sibling in path.parent.iterdir() if sibling.suffix == path.suffix and sibling.is_file()),
         )
     except OSError:
         return None

@@ -98,18 +98,20 @@ def feature_of(name: str) -> Feature | None:
         CastsimError: the package of the command cannot be imported, or gives no feature of that name.
     """
     if name in COMMANDS:
-        return next(each for each in _features_in(COMMANDS[name]) if each.name == name)
+        return next(feature for feature in _features_in(COMMANDS[name]) if feature.name == name)
     return _of_packages(name)
 
 
 def shipped_features() -> tuple[Feature, ...]:
     """Return the features that castsim ships, in the order of the help."""
-    return tuple(next(each for each in _features_in(home) if each.name == name) for name, home in COMMANDS.items())
+    return tuple(
+        next(feature for feature in _features_in(home) if feature.name == name) for name, home in COMMANDS.items()
+    )
 
 
 def _features_in(module: str) -> tuple[Feature, ...]:
-    found: tuple[Feature, ...] = import_module(module).FEATURES
-    return found
+    features: tuple[Feature, ...] = import_module(module).FEATURES
+    return features
 
 
 def _of_packages(name: str) -> Feature | None:
@@ -119,16 +121,16 @@ def _of_packages(name: str) -> Feature | None:
         from castsim.isa.errors import CastsimError  # noqa: PLC0415 - as above
 
         try:
-            found = entry.load()
+            feature = entry.load()
         except Exception as error:  # whatever another package raises
             raise CastsimError(
                 f"the command '{name}' of the package {_package(entry)} cannot be loaded: {error}"
             ) from error
-        if not isinstance(found, Feature) or found.name != name:
+        if not isinstance(feature, Feature) or feature.name != name:
             raise CastsimError(
                 f"the command '{name}' of the package {_package(entry)} is not a Feature named {name}: {entry.value}"
             )
-        return found
+        return feature
     return None
 
 

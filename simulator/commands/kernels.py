@@ -33,10 +33,10 @@ def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None
         ReadError: an option cannot be read, or applies to other programs.
     """
     named = programs or (options.program,)
-    if any(is_kernel(each) for each in named):
+    if any(is_kernel(program) for program in named):
         return _launch_asked(options)
     refuse(options, LAUNCH, named[0], (KERNEL_SUFFIX,))
-    if not any(str(each or "").endswith(CPP_SUFFIXES) for each in named):
+    if not any(str(program or "").endswith(CPP_SUFFIXES) for program in named):
         refuse(options, HEADERS, named[0], (KERNEL_SUFFIX, *CPP_SUFFIXES))
     return None
 
@@ -47,7 +47,7 @@ def is_kernel(program: str | None) -> bool:
 
 
 def _launch_asked(options: Namespace) -> LaunchRequest:
-    found: LaunchRequest = language_module(C).launch_request(
+    launch: LaunchRequest = language_module(C).launch_request(
         assignments("--tensor", options.tensors),
         options.index_space,
         positive("--tpcs", options.tpcs) if options.tpcs else 1,
@@ -56,7 +56,7 @@ def _launch_asked(options: Namespace) -> LaunchRequest:
         macros_of(options),
         headers_of(options)[0],
     )
-    return found
+    return launch
 
 
 def _headers_asked(options: Namespace) -> LaunchRequest:
@@ -99,7 +99,7 @@ def refuse_elsewhere(options: Namespace, *programs: str | None) -> None:
         ReadError: such an option was given.
     """
     if not any(map(is_cpp, programs)):
-        in_c = any(str(each or "").endswith(KERNEL_SUFFIX) for each in programs)
+        in_c = any(str(program or "").endswith(KERNEL_SUFFIX) for program in programs)
         refuse(options, CORE if in_c else CORE | HEADERS, programs[0], CPP_SUFFIXES)
 
 

@@ -35,17 +35,17 @@ def assignments(option: str, texts: Sequence[str], names: Sequence[str] = ()) ->
     Raises:
         ReadError: a text has no `=`, an empty name or value, or a name occurs twice.
     """
-    found: dict[str, str] = {}
+    assigned: dict[str, str] = {}
     for text in texts:
         fitting = max((name for name in names if text.startswith(f"{name}=")), key=len, default="")
         name, equals, value = text[len(fitting) :].partition("=")
         name = fitting or name.strip().removeprefix("%")
         if not equals or not name or not value:
             raise ReadError(f"{option} {text}: expected NAME=VALUE", legal=(f"{option} NAME=VALUE",))
-        if name in found:
+        if name in assigned:
             raise ReadError(f"{option} {name}=... is given twice")
-        found[name] = value
-    return found
+        assigned[name] = value
+    return assigned
 
 
 def scalar(name: str, text: str) -> int | float:
@@ -243,8 +243,8 @@ def refuse(options: Namespace, named: Mapping[str, str], program: str | None, su
         value = getattr(options, name, None)
         if value:
             shown = value if isinstance(value, str) else " ".join(value)
-            told = f"{option} {shown}: {program} is not a kernel that takes it"
-            raise ReadError(told, legal=[f"*{each}" for each in suffixes])
+            message = f"{option} {shown}: {program} is not a kernel that takes it"
+            raise ReadError(message, legal=[f"*{suffix}" for suffix in suffixes])
 
 
 _DESTINATIONS = {"in": "inputs", "arg": "args", "option": "options"}
@@ -286,7 +286,7 @@ def macros_of(options: Namespace) -> dict[str, str]:
     Raises:
         ReadError: see `headers_of`.
     """
-    parts = (each.partition("=") for each in headers_of(options)[1])
+    parts = (macro.partition("=") for macro in headers_of(options)[1])
     return {name: text if given else "1" for name, given, text in parts}
 
 
@@ -349,8 +349,8 @@ def memory_of(text: str) -> int:
     Raises:
         ReadError: the value is not a number of bytes, or is less than `LEAST_MEMORY`.
     """
-    found = _SIZE.fullmatch(text.strip())
-    size = int(found[1]) << _SIZE_UNITS[found[2]] if found else 0
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) << _SIZE_UNITS[match[2]] if match else 0
     if not LEAST_MEMORY <= size <= _MOST_BYTES:
         raise ReadError(
             f"{MEMORY_OPTION} {text[:40]}: not a number of bytes from {LEAST_MEMORY} on",

@@ -76,8 +76,8 @@ def check_what_if(options: Namespace) -> None:
     """
     if options.what_if is None or not _read_once(options):
         return
-    held = "standard input" if options.program == "-" else f"'{options.program}'"
-    raise ReadError(f"--what-if reads the program several times; {held} can be read only once", legal=("FILE",))
+    source_name = "standard input" if options.program == "-" else f"'{options.program}'"
+    raise ReadError(f"--what-if reads the program several times; {source_name} can be read only once", legal=("FILE",))
 
 
 def _read_once(options: Namespace) -> bool:
@@ -157,12 +157,12 @@ def with_parameters(texts: Sequence[str], source: Source) -> Source:
     given = assignments("--tile", texts)
     if source.language is not Language.TILES:
         raise ReadError(f"--tile {texts[0]}: only tile programs take parameters", legal=("a .pto file",))
-    known = parameters(PtoSource(source.file, source.text))
+    declared = parameters(PtoSource(source.file, source.text))
     values = {}
     for name, text in given.items():
         typed = f"{name}={text}"
-        if name not in known:
-            raise unknown_parameter(name, known, source.file, Span("--tile", 1, 1, typed, len(name)))
+        if name not in declared:
+            raise unknown_parameter(name, declared, source.file, Span("--tile", 1, 1, typed, len(name)))
         values[name] = read_value(text, Span("--tile", 1, len(name) + 2, typed, len(text)))
     return replace(source, text=with_values(source.text, source.file, values))
 
@@ -226,7 +226,9 @@ def run_source(
         raise ReadError("--emit-sync saves one function of a .pto file", legal=legal)
     if options.all_entries:
         path = Path("/dev/stdin" if options.program == "-" else options.program)
-        return run_entries(options, path, lambda one: _simulate(one, _load(one)[0], ())[0])
+        return run_entries(
+            options, path, lambda entry_options: _simulate(entry_options, _load(entry_options)[0], ())[0]
+        )
     loaded, read = _load(options, source)
     further = check_report(options, loaded.target)
     _check_language(options, loaded)
@@ -249,7 +251,7 @@ def run_source(
         written.append(f"emit-sync: program with flags and barriers written to {options.emit_sync}{again}")
     files = _write(result, folder, partial=options.partial)
     errors = _errors(options, result)
-    code = int(bool(errors) or any(found.certain for found in findings or ()))
+    code = int(bool(errors) or any(finding.certain for finding in findings or ()))
     if options.quiet and options.json is None and options.html is None:  # nobody reads the report
         return CommandOutcome({}, lambda _: "", code, delivered=lambda: _tell(errors))
     from castsim.reports.run_findings import run_document, run_text  # noqa: PLC0415 - as said
@@ -310,9 +312,9 @@ def _is_changeable(options: Namespace) -> bool:
 def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
     """Return the errors of a finished run: races, and outputs that are not computed."""
     errors: list[CastsimError | EngineError] = [refusal(result.races)] if result.races else []
-    for name, found in result.partial.items() if not options.partial else ():
-        missing = int(np.count_nonzero(~found.computed))
-        message = f"output {name}: {missing} of {found.computed.size} elements depend on opaque operations"
+    for name, partial in result.partial.items() if not options.partial else ():
+        missing = int(np.count_nonzero(~partial.computed))
+        message = f"output {name}: {missing} of {partial.computed.size} elements depend on opaque operations"
         errors.append(IllegalError(f"{message} and were not computed", legal=("--partial", "--timing-only")))
     return errors
 
@@ -418,10 +420,10 @@ def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
     Raises:
         ReadError: the program is not assembly.
     """
-    found = loaded.lint()
-    if found is None:
+    findings = loaded.lint()
+    if findings is None:
         raise ReadError("--lint applies only to assembly; tile programs have no issue rules")
-    return found
+    return findings
 
 
 def _load(
@@ -479,9 +481,11 @@ def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str
     from castsim.reports.run_report import mask_name, undefined_name  # noqa: PLC0415 - the same
 
     arrays = dict(result.outputs)
-    for name, found in result.partial.items() if partial else ():
-        arrays[name] = np.where(found.computed, found.values, np.zeros((), found.values.dtype))
-        arrays[mask_name(name)] = found.computed
+    for name, partial_output in result.partial.items() if partial else ():
+        arrays[name] = np.where(
+            partial_output.computed, partial_output.values, np.zeros((), partial_output.values.dtype)
+        )
+        arrays[mask_name(name)] = partial_output.computed
     arrays.update({undefined_name(name): marks for name, marks in result.undefined.items()})
     files = {name: folder / f"{plain}.npy" for name, plain in file_names(arrays).items()}
     for name, path in files.items():
@@ -508,29 +512,29 @@ def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Resul
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     source = read_source(path, lambda: False)
     program = parse(source.text, source.file, go_past_refused=True)
-    found = list(_entry_outcomes(options, program, run))
-    if not found:
+    outcomes = list(_entry_outcomes(options, program, run))
+    if not outcomes:
         raise ReadError(f"{path}: no function to run")
-    failed = sum(one["error"] is not None for one in found)
-    document = {"program": source.file, "entries": found, "failed": failed}
-    return CommandOutcome(document, lambda _: _entries_text(found, failed), code=1 if failed else 0)
+    failed = sum(outcome["error"] is not None for outcome in outcomes)
+    document = {"program": source.file, "entries": outcomes, "failed": failed}
+    return CommandOutcome(document, lambda _: _entries_text(outcomes, failed), code=1 if failed else 0)
 
 
 def _entry_outcomes(
     options: Namespace, program: pto.Program, run: Callable[[Namespace], Result]
 ) -> Iterator[dict[str, str | int | None]]:
     """Yield a function, and its cycles (None if not modelled) or the reason why it cannot be run."""
-    refused = {one.name: one.error for one in program.refused}
+    refused = {refused_function.name: refused_function.error for refused_function in program.refused}
     functions = {function.name: function for function in entries(program)}
     for name in (*functions, *refused):
         if name in refused:
             yield {"entry": name, "cycles": None, "error": _first_line(refused[name])}
             continue
-        known = {argument.name for argument in functions[name].arguments}
+        arguments = {argument.name for argument in functions[name].arguments}
         changed = Namespace(**vars(options))
         changed.entry = name
         for kind in ("args", "inputs"):
-            given = [text for text in getattr(options, kind) if text.partition("=")[0] in known]
+            given = [text for text in getattr(options, kind) if text.partition("=")[0] in arguments]
             setattr(changed, kind, given)
         try:
             result = run(changed)
@@ -544,13 +548,15 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _entries_text(found: Sequence[Mapping[str, str | int | None]], failed: int) -> RenderableType:
-    width = max(len(str(one["entry"])) for one in found) + 1
+def _entries_text(outcomes: Sequence[Mapping[str, str | int | None]], failed: int) -> RenderableType:
+    width = max(len(str(outcome["entry"])) for outcome in outcomes) + 1
     rows = []
-    for one in found:
+    for outcome in outcomes:
         shown = (
-            "no cycles: not modelled for vector instructions" if one["cycles"] is None else f"{one['cycles']} cycles"
+            "no cycles: not modelled for vector instructions"
+            if outcome["cycles"] is None
+            else f"{outcome['cycles']} cycles"
         )
-        shown = shown if one["error"] is None else f"failed: {one['error']}"
-        rows.append(f"@{one['entry']}".ljust(width) + f"  {shown}")
-    return plain("\n".join([*rows, "", f"{len(found)} functions, {failed} failed"]), no_wrap=False)
+        shown = shown if outcome["error"] is None else f"failed: {outcome['error']}"
+        rows.append(f"@{outcome['entry']}".ljust(width) + f"  {shown}")
+    return plain("\n".join([*rows, "", f"{len(outcomes)} functions, {failed} failed"]), no_wrap=False)

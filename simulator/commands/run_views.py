@@ -111,7 +111,10 @@ def answer_page(document: Mapping[str, Any]) -> Page | None:
 
     for feature in shipped_features():
         if feature.pages:
-            for module in (*feature.pages, *(each.partition(":")[0] for each in feature.documents)):
+            for module in (
+                *feature.pages,
+                *(document_reference.partition(":")[0] for document_reference in feature.documents),
+            ):
                 import_module(module)
     for name, page in PAGES.items():
         keys = {meaning.alias or key: meaning.optional for key, (meaning, _, _) in keys_of(FORMS[name]).items()}

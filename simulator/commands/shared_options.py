@@ -22,12 +22,12 @@ class SharedOption(NamedTuple):
 class OptionParser(ArgumentParser):
     """Parser of a command, as `declare` fills it."""
 
-    def take(self, *names: str, **told: str) -> None:
+    def take(self, *names: str, **words: str) -> None:
         """Add shared options, by their names in `SHARED`; then the options whose help text is given."""
         for name in names:
             for option in SHARED[name]:
                 self._add_shared(option, option.usual)
-        for name, word in told.items():
+        for name, word in words.items():
             for option in SHARED[name]:
                 self._add_shared(option, word)
 

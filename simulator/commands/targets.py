@@ -88,7 +88,7 @@ class _TemplateWriter:
                 below[key] = [{"table": value.name, **data.get(f"{key}{FACT}", {})}]
             elif isinstance(value, dict) and (value or not path):
                 below[key] = [value]
-            elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            elif isinstance(value, list) and value and all(isinstance(element, dict) for element in value):
                 below[key] = value
             else:
                 yield from self._said((_owner(model, key), key), key_text(model, key))
@@ -101,12 +101,12 @@ class _TemplateWriter:
             about += [_docstring(kind)] if kind is not model else []
             yield ""
             yield from self._said((kind, key if about and about[0] else ""), " ".join(filter(None, about)))
-            for each in tables:
+            for table_entry in tables:
                 if isinstance(data[key], list):
                     yield f"[[{name}]]"
-                elif not each or any(not inner or not isinstance(inner, dict) for inner in each.values()):
+                elif not table_entry or any(not inner or not isinstance(inner, dict) for inner in table_entry.values()):
                     yield f"[{name}]"
-                yield from self.table((*path, key), each, kind)
+                yield from self.table((*path, key), table_entry, kind)
 
     def _said(self, what: object, text: str) -> list[str]:
         if what in self.said:
@@ -120,9 +120,9 @@ def key_text(model: object, key: str) -> str:
     if key == "table" and key not in _fields(model):
         return "a CSV file with the rows"
     kind, owner = _kind(_annotation(model, key)), _owner(model, key)
-    of_owner = [] if owner is model else [each for each in _sentences(owner) if f"`{key}`" in each]
-    said = " ".join(filter(None, (_told(model, key), *of_owner)))
-    return f"{said} ({kind})" if said and kind else said or kind
+    of_owner = [] if owner is model else [sentence for sentence in _sentences(owner) if f"`{key}`" in sentence]
+    description = " ".join(filter(None, (_told(model, key), *of_owner)))
+    return f"{description} ({kind})" if description and kind else description or kind
 
 
 @cache
@@ -130,13 +130,13 @@ def told(owner: type) -> dict[str, str]:
     """Return the string below each name that a class assigns or annotates, by name; names without one are left out."""
     body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(owner))).body[0]
     assert isinstance(body, ast.ClassDef)
-    found = {}
+    texts = {}
     for statement, after in zip(body.body, body.body[1:], strict=False):
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
         if isinstance(text, str) and isinstance(targets[0], ast.Name):
-            found[targets[0].id] = " ".join(text.split())
-    return found
+            texts[targets[0].id] = " ".join(text.split())
+    return texts
 
 
 def _told(model: object, key: str) -> str:
@@ -152,7 +152,7 @@ def _fields(model: object) -> Mapping[str, Any]:
 def _owner(model: object, key: str) -> object:
     """Return the schema, or base schema, that defines a key."""
     owners = model.__mro__ if isinstance(model, type) else ()
-    return next((each for each in owners if key in vars(each).get("__annotations__", {})), model)
+    return next((owner for owner in owners if key in vars(owner).get("__annotations__", {})), model)
 
 
 def _sentences(model: object) -> list[str]:
@@ -175,8 +175,8 @@ def _inside(model: object, key: str) -> object:
 def _tables_of(annotation: object) -> object:
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return annotation
-    found = (_tables_of(part) for part in typing.get_args(annotation))
-    return next((each for each in found if each is not None), None)
+    tables = (_tables_of(part) for part in typing.get_args(annotation))
+    return next((candidate for candidate in tables if candidate is not None), None)
 
 
 def _kind(annotation: object) -> str:
@@ -185,12 +185,12 @@ def _kind(annotation: object) -> str:
         return _KINDS[annotation]
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
-        said = told(annotation)
-        return "; ".join(f"{each.value}: {said.get(each.name, '')}".rstrip(": .") for each in annotation)
+        texts = told(annotation)
+        return "; ".join(f"{member.value}: {texts.get(member.name, '')}".rstrip(": .") for member in annotation)
     if origin is typing.Annotated:
         return _kind(arguments[0])
     if origin is typing.Literal:
-        return ", ".join(str(getattr(each, "value", each)) for each in arguments)
+        return ", ".join(str(getattr(argument, "value", argument)) for argument in arguments)
     if origin in (typing.Union, UnionType):
         return " or ".join(dict.fromkeys(filter(None, map(_kind, arguments))))
     if origin in (tuple, list, frozenset):
@@ -208,7 +208,7 @@ def _name(key: str) -> str:
 
 def _value(value: object) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_name(key)} = {_value(each)}" for key, each in value.items()) + " }"
+        return "{ " + ", ".join(f"{_name(key)} = {_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)

@@ -119,8 +119,8 @@ class _Space:
     def _add_reader(self, access: Access, overlapping: slice, execution: ExecutionRecord, now: int) -> None:
         starts, intervals = [], []
         position = access.start
-        known = zip(self._starts[overlapping], self._intervals[overlapping], strict=True)
-        for start, interval in known:
+        placed = zip(self._starts[overlapping], self._intervals[overlapping], strict=True)
+        for start, interval in placed:
             if position < start:
                 starts.append(position)
                 intervals.append(_Interval(start, None, [execution]))
@@ -311,12 +311,12 @@ class Issuer:
         kind: object = operation.kind if isinstance(operation, ScalarWork | ScalarElementAccess) else type(operation)
         if isinstance(operation, Placeholder):
             kind = (Placeholder, operation.pipe, operation.cycles)
-        known = self._costs.get(kind)
-        if known is None:
+        cost = self._costs.get(kind)
+        if cost is None:
             cycles, cause, facts = cost_of(operation, self._machine.target)
             self._machine.facts.update(facts)
-            known = self._costs[kind] = (cycles, cause)
-        return known
+            cost = self._costs[kind] = (cycles, cause)
+        return cost
 
     def _execute(self, entry: QueueEntry) -> None:
         """Execute a scalar operation's effect after its cycles."""

@@ -107,9 +107,9 @@ class GroupPorts(BufferPorts):
         facts, reads, writes = self._facts, 0, 0
         if cycle == self._cycle[group]:
             reads, writes = self._reads[group], self._writes[group]
-        place = (cycle - self._start) * words_of_cycle(facts.groups) + group // GROUPS_PER_WORD
-        if now > self._start and place < len(self._launched):
-            word = self._launched[place]
+        index = (cycle - self._start) * words_of_cycle(facts.groups) + group // GROUPS_PER_WORD
+        if now > self._start and index < len(self._launched):
+            word = self._launched[index]
             reads, writes = reads + launch_reads(word, group), writes + launch_writes(word, group)
         return group_has_room(
             reads, writes, write, facts.reads_per_group, facts.reads_beside_write, facts.writes_per_group

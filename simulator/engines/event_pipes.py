@@ -260,11 +260,11 @@ class Pattern:
     def at(self, block: int) -> tuple[Cell, ...]:
         """Return the cells of the pattern that starts at `block`."""
         phase = block % len(self._cells)
-        known = self._known.get(phase)
-        if known is None:
-            known = tuple(self._cells[(phase + distance) % len(self._cells)] for distance in self.distances)
-            self._known[phase] = known
-        return known
+        cells = self._known.get(phase)
+        if cells is None:
+            cells = tuple(self._cells[(phase + distance) % len(self._cells)] for distance in self.distances)
+            self._known[phase] = cells
+        return cells
 
 
 class BufferPorts(ABC):

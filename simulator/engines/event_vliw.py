@@ -236,8 +236,8 @@ class IssueProcess:
         now = int(self._env.now)
         first = self.record.operations
         issued = _BundleInFlight(instruction, now, self._clock + operation.effect, operation, first, [], waits)
-        for place, slot in enumerate(SLOTS):
-            busy = bool(operation.slot_cycles[place])
+        for index, slot in enumerate(SLOTS):
+            busy = bool(operation.slot_cycles[index])
             self._accounts[slot].charge(Cause.BUSY if busy else Cause.EMPTY, now + 1, first if busy else None)
             self.record.operations += busy
         self._vpu_free = max(self._vpu_free, now + operation.slot_cycles[SLOTS.index("VPU")])
@@ -262,7 +262,7 @@ class IssueProcess:
     def _settle(self, clock: int) -> None:
         """Record the ends of bundles whose last effect has come by bundle slot `clock`."""
         now = int(self._env.now)
-        for issued in [each for each in self._open if each.effect_clock <= clock]:
+        for issued in [operation for operation in self._open if operation.effect_clock <= clock]:
             issued.end = now
             self._open.remove(issued)
 
@@ -282,24 +282,24 @@ class IssueProcess:
 
     def executions(self) -> tuple[Execution, ...]:
         """Return the issued bundles in order."""
-        return tuple(Execution(each.instruction, each.start, _end(each)) for each in self.record.bundles)
+        return tuple(Execution(issued.instruction, issued.start, _end(issued)) for issued in self.record.bundles)
 
     def operations(self) -> tuple[OperationTiming, ...]:
         """Return the instructions in their slots; stalls of the core are attributed to the first one of its bundle."""
-        found = []
-        for number, each in enumerate(self.record.bundles):
-            index, waits = each.first_index, each.waits
-            for place, slot in enumerate(SLOTS):
-                if each.operation.slot_cycles[place]:
+        timings = []
+        for number, issued in enumerate(self.record.bundles):
+            index, waits = issued.first_index, issued.waits
+            for position, slot in enumerate(SLOTS):
+                if issued.operation.slot_cycles[position]:
                     causes = {**waits, Cause.BUSY: 1}
-                    name = each.operation.names[place]
-                    found.append(OperationTiming(index, number, slot, name, each.start, _end(each), causes))
+                    name = issued.operation.names[position]
+                    timings.append(OperationTiming(index, number, slot, name, issued.start, _end(issued), causes))
                     index, waits = index + 1, {}
-        return tuple(found)
+        return tuple(timings)
 
     def total(self) -> int:
         """Return the end of the last effect."""
-        return max((_end(each) for each in self.record.bundles), default=0)
+        return max((_end(issued) for issued in self.record.bundles), default=0)
 
 
 def _end(issued: _BundleInFlight) -> int:
@@ -317,7 +317,7 @@ class VliwSimulation:
         self, tree: Tree, target: VliwTarget, observer: Listener | None = None, *, record_operations: bool = True
     ) -> None:
         issued = [element for element in elements(tree.root) if not isinstance(element, Lowered)]
-        strange = next((each for each in issued if not isinstance(each, BundleOperation)), None)
+        strange = next((operation for operation in issued if not isinstance(operation, BundleOperation)), None)
         if strange is not None:
             raise IllegalError(f"{target.name} issues bundles; {type(strange).__name__} is not a bundle")
         details = observer if isinstance(observer, Observer) else None
@@ -327,7 +327,9 @@ class VliwSimulation:
         self._env = Environment()
         memory = MemoryTiming.of(target)
         names = SHARED_PORT if memory.shared else SEPARATE_PORTS
-        accesses = any(each.loads or each.stores for each in issued if isinstance(each, BundleOperation))
+        accesses = any(
+            operation.loads or operation.stores for operation in issued if isinstance(operation, BundleOperation)
+        )
         self._accounts = {name: PipeAccount(name, details) for name in (*SLOTS, *names)}
         self._ports = ports = [Port(self._env, self._accounts[name], memory) for name in names]
         for port in ports:

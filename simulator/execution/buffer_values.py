@@ -111,11 +111,11 @@ def tile_codes(buffer: Bytes, tile: Tile, stretches: Sequence[tuple[int, int]] =
     lines, length = (tile.valid_cols, tile.valid_rows) if column else (tile.valid_rows, tile.valid_cols)
     pitch = tile.rows * tile.element_bits // 8 if column else tile.row_pitch
     if tile.format.bits == 4:  # packed, whatever the pitch counts an element as
-        found = []
+        rows = []
         for start, elements in stretches or ((0, length),):
             packed = as_strided(buffer[tile.address + start :], (lines, -(-elements // 2)), (pitch, 1))
-            found.append(unpack_nibbles(packed)[:, :elements])
-        return np.concatenate(found, axis=1)
+            rows.append(unpack_nibbles(packed)[:, :elements])
+        return np.concatenate(rows, axis=1)
     size = tile.element_bits // 8
     first = buffer[tile.address : tile.address + size].view(f"<u{size}")
     return as_strided(first, (lines, length), (pitch, size)).copy()
@@ -283,13 +283,13 @@ class TaintTracker:
     def beside(cls, buffer: Bytes, arguments: Mapping[str, Bytes], *, written: bool = True) -> TaintTracker:
         """Return a tracker for arguments that are all known, and a known buffer if it counts as `written`."""
         marks = np.full_like(buffer, 0 if written else _UNKNOWN)
-        return cls(marks, {name: np.zeros(found.size, np.uint8) for name, found in arguments.items()})
+        return cls(marks, {name: np.zeros(codes.size, np.uint8) for name, codes in arguments.items()})
 
     def grow(self, arguments: Mapping[str, Bytes]) -> None:
         """Extend the marks to arguments that have become longer."""
-        for name, found in arguments.items():
-            known = self.arguments.get(name, np.zeros(0, np.uint8))
-            self.arguments[name] = np.concatenate([known, np.zeros(max(0, found.size - known.size), np.uint8)])
+        for name, codes in arguments.items():
+            marks = self.arguments.get(name, np.zeros(0, np.uint8))
+            self.arguments[name] = np.concatenate([marks, np.zeros(max(0, codes.size - marks.size), np.uint8)])
 
     def blamed(self, space: str, start: int, size: int) -> str | None:
         """Return the opaque operation that makes any of some bytes unknown, None if all are known."""
@@ -328,8 +328,8 @@ class TaintTracker:
 
     def _move(self, operation: Operation) -> None:
         if isinstance(operation, Transfer):
-            known = replace(operation, pad_pattern=bytes(len(operation.pad_pattern)))
-            execute_transfer(known, self.buffer, self.arguments)
+            transfer = replace(operation, pad_pattern=bytes(len(operation.pad_pattern)))
+            execute_transfer(transfer, self.buffer, self.arguments)
         elif isinstance(operation, ScalarElementAccess) and operation.code:
             space = "ub" if operation.argument is None else GlobalSpace.of(operation.argument)
             memory = self._memory(space)
@@ -350,29 +350,29 @@ class TaintTracker:
             return False
         shape = work.dst.valid_rows, work.dst.valid_cols
         masks = [tile_view(self.buffer, tile, tile.valid_rows, tile.valid_cols) != 0 for tile in work.sources]
-        found: NDArray[np.bool_] | None = None
+        tainted: NDArray[np.bool_] | None = None
         match operation.kind:
             case Kind.ELEMENTWISE if all(mask.shape == shape for mask in masks) and not operation.accumulates:
-                found = np.logical_or.reduce(masks)
+                tainted = np.logical_or.reduce(masks)
             case Kind.MOVE:
                 shape = min(shape[0], len(masks[0])), min(shape[1], masks[0].shape[1])
-                found = masks[0][: shape[0], : shape[1]]
+                tainted = masks[0][: shape[0], : shape[1]]
             case Kind.COLUMN_BROADCAST if masks[0].shape == shape and len(masks[1]):
-                found = masks[0] | masks[1][0]
+                tainted = masks[0] | masks[1][0]
             case Kind.COLUMN_EXPAND if len(masks[0]):
-                found = np.broadcast_to(masks[0][0], shape)
+                tainted = np.broadcast_to(masks[0][0], shape)
             case Kind.COLUMN_REDUCE:
-                shape, found = (1, masks[0].shape[1]), masks[0].any(axis=0, keepdims=True)
+                shape, tainted = (1, masks[0].shape[1]), masks[0].any(axis=0, keepdims=True)
             case Kind.ROW_BROADCAST if all(len(mask) == shape[0] for mask in masks):
                 full = next((mask for mask in masks if mask.shape == shape), np.zeros(shape, bool))
-                found = full | np.logical_or.reduce([mask.any(axis=1) for mask in masks if mask is not full])[:, None]
+                tainted = full | np.logical_or.reduce([mask.any(axis=1) for mask in masks if mask is not full])[:, None]
             case Kind.ROW_EXPAND | Kind.ROW_REDUCE if len(masks[0]) == shape[0]:
-                found = np.broadcast_to(masks[0].any(axis=1)[:, None], shape)
-        if found is None:
+                tainted = np.broadcast_to(masks[0].any(axis=1)[:, None], shape)
+        if tainted is None:
             return False
         self._write(touched, _UNKNOWN)
         view = tile_view(self.buffer, work.dst, *shape)
-        view[...] = np.where(found, np.iinfo(view.dtype).max, 0)
+        view[...] = np.where(tainted, np.iinfo(view.dtype).max, 0)
         return True
 
     def _alongside(self, touched: Sequence[Access]) -> bool:
@@ -380,13 +380,13 @@ class TaintTracker:
         if len(touched) != 2 or {access.write for access in touched} != {True, False}:
             return False
         source, dst = sorted(touched, key=lambda access: access.write)
-        one, other = self._stretches(source), self._stretches(dst)
-        if one is None or other is None or one.shape[:-1] != other.shape[:-1]:
+        marks, other = self._stretches(source), self._stretches(dst)
+        if marks is None or other is None or marks.shape[:-1] != other.shape[:-1]:
             return False
-        parts = gcd(one.shape[-1], other.shape[-1])
-        found = one.reshape(*one.shape[:-1], parts, -1).any(axis=-1)
-        each = other.shape[-1] // parts
-        other[...] = np.where(np.repeat(found, each, axis=-1), _UNKNOWN, 0)
+        parts = gcd(marks.shape[-1], other.shape[-1])
+        tainted = marks.reshape(*marks.shape[:-1], parts, -1).any(axis=-1)
+        width = other.shape[-1] // parts
+        other[...] = np.where(np.repeat(tainted, width, axis=-1), _UNKNOWN, 0)
         return True
 
     # --------------------------------------------------------------------------------------------------------- bytes
@@ -408,8 +408,8 @@ class TaintTracker:
         return as_strided(memory[access.start :], shape, strides, writeable=True)
 
     def _any(self, access: Access) -> bool:
-        found = self._stretches(access)
-        return found is not None and bool(found.any())
+        marks = self._stretches(access)
+        return marks is not None and bool(marks.any())
 
     def _write(self, touched: Sequence[Access], value: int) -> None:
         for access in touched:

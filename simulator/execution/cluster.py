@@ -72,9 +72,9 @@ def carried_out_there(
                 raise EngineError(f"--scheduler {address}: no worker appeared within {PATIENCE_SECONDS} s")
             for future in finished:
                 handed = hands.running.pop(future)
-                found = _result(future)
-                if found is not None:
-                    yield FinishedPiece(handed.piece, *found)
+                result = _result(future)
+                if result is not None:
+                    yield FinishedPiece(handed.piece, *result)
                     continue
                 handed.attempts += 1
                 if handed.attempts == _ATTEMPTS:
@@ -162,8 +162,8 @@ def _refuse_others(client: Client, task: Task[Piece, Result], address: str) -> N
         EngineError: a worker lacks castsim, or has another version; the message names the worker.
     """
     with _while_it_lives(address):
-        found = client.run(installation, task.beside, on_error="return")
-    for worker, there in found.items():
+        replies = client.run(installation, task.beside, on_error="return")
+    for worker, there in replies.items():
         if not isinstance(there, Installation):
             raise EngineError(f"worker {worker} cannot load castsim: {there!r}")
         refuse_another(task.installation, there, str(worker), task.name)

@@ -140,8 +140,8 @@ class Ledger:
         Raises:
             ReadError: the file has changed.
         """
-        place, length = self.pieces[number]
-        os.lseek(self._file, place - _HEAD.size, os.SEEK_SET)
+        position, length = self.pieces[number]
+        os.lseek(self._file, position - _HEAD.size, os.SEEK_SET)
         data = self._exactly(_HEAD.size + length)
         if len(data) < _HEAD.size + length or _HEAD.unpack_from(data)[3] != _digest(number, data[_HEAD.size :]):
             raise ReadError(f"{self.path}: piece {number} was changed while the {self._book.work} ran")
@@ -167,12 +167,14 @@ class Ledger:
             return
         try:
             head = json.loads(line)
-            held = dict(head["about"]) if (head["castsim_ledger"], head["of"]) == (VERSION, self._book.work) else None
+            head_about = (
+                dict(head["about"]) if (head["castsim_ledger"], head["of"]) == (VERSION, self._book.work) else None
+            )
         except (ValueError, TypeError, KeyError, RecursionError):
-            held = None
-        if held is None:
+            head_about = None
+        if head_about is None:
             raise ReadError(f"{self.path}: not a ledger of castsim {self._book.work}", legal=(self._book.again,))
-        changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]
+        changed = [what for what in {**head_about, **about} if head_about.get(what) != about.get(what)]
         if changed:
             if os.fstat(self._file).st_size <= len(line) + 1:  # its work ended before the first piece
                 self._start(about)
@@ -202,22 +204,22 @@ class Ledger:
         self._write(json.dumps({"castsim_ledger": VERSION, "of": self._book.work, "about": about}).encode() + b"\n")
         os.fsync(self._file)
 
-    def _find_pieces(self, place: int) -> None:
+    def _find_pieces(self, position: int) -> None:
         """Record the complete pieces; cut off everything after the last of them."""
         size = os.fstat(self._file).st_size
-        while place < size:
-            os.lseek(self._file, place, os.SEEK_SET)
+        while position < size:
+            os.lseek(self._file, position, os.SEEK_SET)
             head = self._exactly(_HEAD.size)
             if len(head) < _HEAD.size:
                 break
             mark, number, length, digest = _HEAD.unpack(head)
-            if mark != _MARK or place + _HEAD.size + length > size:
+            if mark != _MARK or position + _HEAD.size + length > size:
                 break
             if _digest(number, self._exactly(length)) != digest:
                 break
-            self.pieces[number] = (place + _HEAD.size, length)
-            place += _HEAD.size + length
-        os.ftruncate(self._file, place)
+            self.pieces[number] = (position + _HEAD.size, length)
+            position += _HEAD.size + length
+        os.ftruncate(self._file, position)
 
     def _failed(self, error: OSError) -> ReadError:
         legal = f"{self._book.option} FILE in a folder that can be written"
@@ -342,12 +344,12 @@ def resumed(
     """
     opened = nullcontext() if keeping is None else Ledger(keeping.path, keeping.about, LedgerLabels(task.name, OPTION))
     with opened as ledger:
-        held = {} if ledger is None else {number for number in ledger.pieces if number < len(items)}
-        for number in sorted(held):
+        finished = {} if ledger is None else {number for number in ledger.pieces if number < len(items)}
+        for number in sorted(finished):
             assert ledger is not None
             assert keeping is not None
             yield _read(keeping, ledger, number)
-        left = ((number, item) for number, item in enumerate(items) if number not in held)
+        left = ((number, item) for number, item in enumerate(items) if number not in finished)
         for done in distributed(task, grouped(left, 1 if workers.alone else size), workers):
             for number, result in zip(done.piece.numbers, done.result, strict=True):
                 if ledger is not None and keeping is not None:
@@ -377,8 +379,8 @@ def _written(keeping: Keeping[Result], result: Result, origin: ResultOrigin) -> 
 
 def _read(keeping: Keeping[Result], ledger: Ledger, number: int) -> Computed[Result]:
     try:
-        held = json.loads(ledger.results(number))
-        return Computed(number, keeping.read(number, held["result"]), origin_of(held["origin"]))
+        record = json.loads(ledger.results(number))
+        return Computed(number, keeping.read(number, record["result"]), origin_of(record["origin"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise ReadError(f"{ledger.path}: piece {number} cannot be read: {error!r}") from None
 
@@ -396,9 +398,9 @@ def canonical(value: object) -> str:
     if isinstance(value, BaseModel):
         value = {name: getattr(value, name) for name in type(value).model_fields}
     elif is_dataclass(value) and not isinstance(value, type):
-        value = {each.name: getattr(value, each.name) for each in fields(value)}
+        value = {attribute.name: getattr(value, attribute.name) for attribute in fields(value)}
     if isinstance(value, Mapping):
-        return "{" + ",".join(sorted(f"{canonical(key)}:{canonical(each)}" for key, each in value.items())) + "}"
+        return "{" + ",".join(sorted(f"{canonical(key)}:{canonical(item)}" for key, item in value.items())) + "}"
     if isinstance(value, set | frozenset):
         return "{" + ",".join(sorted(map(canonical, value))) + "}"
     if isinstance(value, list | tuple):

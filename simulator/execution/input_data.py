@@ -174,10 +174,10 @@ def _header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
 def _parsed(text: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     if _OBJECTS.search(text):
         raise _FormError("holds pickled objects")
-    found = [pattern.findall(text) for pattern in (_DESCRIPTION, _ORDER, _SHAPE)]
-    if not _HEADER.fullmatch(text) or any(len(each) != 1 for each in found):
+    matches = [pattern.findall(text) for pattern in (_DESCRIPTION, _ORDER, _SHAPE)]
+    if not _HEADER.fullmatch(text) or any(len(matches_of_field) != 1 for matches_of_field in matches):
         raise _FormError("is not a .npy file of numbers: its header does not name one dtype, order and shape")
-    (description,), (order,), (extents,) = found
+    (description,), (order,), (extents,) = matches
     if not _EXTENTS.fullmatch(extents):
         raise _FormError("is not a .npy file: its shape cannot be read")
     numbers = [number.strip().removesuffix("L") for number in extents.split(",") if number.strip()]
@@ -188,12 +188,12 @@ def _parsed(text: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
 
 def _dtype(description: str) -> np.dtype[Any]:
     try:
-        found = np.dtype(description) if _ELEMENT.fullmatch(description) else None
+        dtype = np.dtype(description) if _ELEMENT.fullmatch(description) else None
     except (TypeError, ValueError):
-        found = None
-    if found is None or found.hasobject or found.itemsize == 0:
+        dtype = None
+    if dtype is None or dtype.hasobject or dtype.itemsize == 0:
         raise _FormError(f"holds elements of dtype '{description[:40]}', whose elements are not numbers")
-    return found
+    return dtype
 
 
 def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Codes:
@@ -338,11 +338,16 @@ def _check_shape(shape: tuple[int, ...], name: str, use: ArgumentUse) -> None:
     """
     given = without_ones(shape)
     steps = {math.prod(given[axis + 1 :]): extent for axis, extent in enumerate(given)}
-    views = use.axes or {_dense_axes(each) for each in use.shapes}
+    views = use.axes or {_dense_axes(expected_shape) for expected_shape in use.shapes}
     if len(given) < 2 or not views or any(all(size <= steps.get(step, 0) for size, step in axes) for axes in views):
         return
     expected = {_memory_shape(axes, math.prod(shape)) for axes in views} if use.axes else use.shapes
-    legal = [f"shape {list(each)}" for each in sorted(filter(None, expected), key=lambda each: (-len(each), each))]
+    legal = [
+        f"shape {list(expected_shape)}"
+        for expected_shape in sorted(
+            filter(None, expected), key=lambda expected_shape: (-len(expected_shape), expected_shape)
+        )
+    ]
     raise ReadError(
         f"input '{name}' has shape {list(shape)}, the program expects {legal[0] if legal else 'another'}; in C order "
         "the elements would end up in wrong positions",
@@ -500,7 +505,7 @@ _MOST_SHOWN = 12  # functions that an error lists
 _LISTED = 1000  # functions that a misspelt name is compared with, and characters of it
 
 
-def choose_target(architecture: str | None, given: str | Path | Target | None, place: Span | None = None) -> Target:
+def choose_target(architecture: str | None, given: str | Path | Target | None, location: Span | None = None) -> Target:
     """Return the given target, otherwise the one that a `.pto` program requests, at `place` of its text.
 
     Raises:
@@ -510,11 +515,11 @@ def choose_target(architecture: str | None, given: str | Path | Target | None, p
         return load_target(given)
     if given is not None:
         return given
-    found = target_for_architecture(architecture or DEFAULT_ARCHITECTURE)
-    if found is None:
+    chosen = target_for_architecture(architecture or DEFAULT_ARCHITECTURE)
+    if chosen is None:
         raise ReadError(
             f"the program is for '{architecture}', which castsim does not simulate; choose a target with --target",
-            span=place,
+            span=location,
             legal=tuple(
                 name
                 for target in map(load_target, target_names())
@@ -522,7 +527,7 @@ def choose_target(architecture: str | None, given: str | Path | Target | None, p
                 for name in target.architectures
             ),
         )
-    return found
+    return chosen
 
 
 def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pto.Function, Warnings]:
@@ -536,9 +541,9 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
     candidates = entries(parsed)
     if entry is not None:
         name = entry.removeprefix("@")
-        for one in parsed.refused:
-            if one.name == name:
-                raise one.error
+        for refusal in parsed.refused:
+            if refusal.name == name:
+                raise refusal.error
         if name not in functions:
             names = [*functions, *(one.name for one in parsed.refused)]
             from difflib import get_close_matches  # noqa: PLC0415 - only a refusal needs it

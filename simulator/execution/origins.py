@@ -72,22 +72,22 @@ def refuse_another(wanted: Installation, here: Installation, worker: str, what: 
 @cache
 def sources_digest(packages: tuple[str, ...] = _PACKAGES) -> str:
     """Return the SHA-256 of packages' source files, tables and records, with paths relative to the packages."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for package in packages:
         root = Path(str(files(package)))
         for path in root.rglob("*"):
             if path.suffix in _SUFFIXES:
-                found[f"{package}/{path.relative_to(root).as_posix()}"] = path
-    return digest_of(*(part for name in sorted(found) for part in (name.encode(), found[name].read_bytes())))
+                paths[f"{package}/{path.relative_to(root).as_posix()}"] = path
+    return digest_of(*(part for name in sorted(paths) for part in (name.encode(), paths[name].read_bytes())))
 
 
 def digest_of(*parts: bytes | memoryview) -> str:
     """Return one SHA-256 over parts with unambiguous boundaries."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
-    return found.hexdigest()
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _short(text: str) -> str:
@@ -143,30 +143,30 @@ def origin(worker: str = LOCAL_NAME) -> ResultOrigin:
     return ResultOrigin(worker, castsim.__version__, platform.python_version(), np.__version__, sources_digest())
 
 
-def origin_of(held: Mapping[str, object]) -> ResultOrigin:
+def origin_of(record: Mapping[str, object]) -> ResultOrigin:
     """Return the origin that a document describes.
 
     Raises:
         KeyError: a part is missing.
     """
-    return ResultOrigin(*(str(held[name]) for name in ResultOrigin.__dataclass_fields__))
+    return ResultOrigin(*(str(record[name]) for name in ResultOrigin.__dataclass_fields__))
 
 
 class Origins:
     """Distinct origins in the order of their first mention, each identified by its index."""
 
-    def __init__(self, held: Iterable[ResultOrigin] = ()) -> None:
+    def __init__(self, origins: Iterable[ResultOrigin] = ()) -> None:
         self._places: dict[ResultOrigin, int] = {}
-        for each in held:
-            self.place(each)
+        for result_origin in origins:
+            self.place(result_origin)
 
-    def place(self, one: ResultOrigin) -> int:
+    def place(self, result_origin: ResultOrigin) -> int:
         """Return the index of an origin, which is added if it is new."""
-        return self._places.setdefault(one, len(self._places))
+        return self._places.setdefault(result_origin, len(self._places))
 
     def documents(self) -> list[dict[str, str]]:
         """Return all as JSON."""
-        return [asdict(one) for one in self._places]
+        return [asdict(result_origin) for result_origin in self._places]
 
 
 # A task as it is handed to whoever carries out a piece of it.

@@ -80,8 +80,8 @@ class Outcomes:
 
     def add(self, other: Outcomes) -> None:
         """Add the counts of another object."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        for attribute in fields(self):
+            setattr(self, attribute.name, getattr(self, attribute.name) + getattr(other, attribute.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +100,20 @@ class Judge:
     def outcome(self, before: int, after: int) -> Outcome:
         """Return the outcome of one element, given as codes."""
         codes = (np.array([code], code_dtype(fmt)) for code, fmt in ((before, self.src), (after, self.dst)))
-        found = self.count(*codes)
-        return next((each for each in Outcome if each is not Outcome.EXACT and getattr(found, each)), Outcome.EXACT)
+        counts = self.count(*codes)
+        return next(
+            (candidate for candidate in Outcome if candidate is not Outcome.EXACT and getattr(counts, candidate)),
+            Outcome.EXACT,
+        )
 
     def count(self, before: Codes, after: Codes) -> Outcomes:
         """Return the outcomes of all elements; the arrays are codes of one shape."""
-        found = Outcomes(before.size)
+        counts = Outcomes(before.size)
         before, after = before.reshape(-1), after.reshape(-1)
         for start in range(0, before.size, _BLOCK):
             block = slice(start, start + _BLOCK)
-            self._count(_numbers(before[block], self.src), _numbers(after[block], self.dst), found)
-        return found
+            self._count(_numbers(before[block], self.src), _numbers(after[block], self.dst), counts)
+        return counts
 
     @property
     def _limits(self) -> tuple[float, float]:
@@ -118,7 +121,7 @@ class Judge:
         integers = isinstance(self.src, IntFormat) and isinstance(self.dst, IntFormat)
         return _ends(self.dst) if integers else limits(self.dst, self.rounding)
 
-    def _count(self, x: Numbers, y: Numbers, found: Outcomes) -> None:
+    def _count(self, x: Numbers, y: Numbers, counts: Outcomes) -> None:
         differ = _differ(x, y)
         changed = int(np.count_nonzero(differ))
         if not changed:
@@ -126,17 +129,17 @@ class Judge:
         low, high = self._limits
         # NaN compares as False, and so do the smallest and the largest of numbers among which there is one.
         if low <= x.min().item() and x.max().item() <= high and (y.dtype.kind != "f" or bool(np.isfinite(y).all())):
-            found.rounded += changed
+            counts.rounded += changed
             return
-        self._count_singly(x[differ], y[differ], found)
+        self._count_singly(x[differ], y[differ], counts)
 
-    def _count_singly(self, x: Numbers, y: Numbers, found: Outcomes) -> None:
+    def _count_singly(self, x: Numbers, y: Numbers, counts: Outcomes) -> None:
         """Count changed elements, some of which are special or beyond the range."""
         low, high = self._limits
         lost, special = _is_nan(x), ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(y.shape, np.bool_)
         both = lost & _is_nan(y)
-        found.nan += int(np.count_nonzero(lost & ~both))
-        found.overflow += int(np.count_nonzero(special & ~lost))
+        counts.nan += int(np.count_nonzero(lost & ~both))
+        counts.overflow += int(np.count_nonzero(special & ~lost))
         x, y = x[~(lost | special)], y[~(lost | special)]
         wide = x.astype(np.float64) if x.dtype.kind == "f" else x
         above, below = wide > high, wide < low
@@ -147,9 +150,9 @@ class Judge:
         elif self.wraps:
             ended[:] = False
         beyond, clamped = int(np.count_nonzero(above | below)), int(np.count_nonzero(ended))
-        found.clamped += clamped
-        found.wrapped += beyond - clamped
-        found.rounded += x.size - beyond
+        counts.clamped += clamped
+        counts.wrapped += beyond - clamped
+        counts.rounded += x.size - beyond
 
 
 @cache
@@ -197,10 +200,10 @@ def _double(bound: Fraction, included: bool) -> float:
     """Return the largest double that does not exceed a bound, or is below it."""
     if bound >= Fraction(sys.float_info.max):
         return sys.float_info.max
-    found = float(bound)
-    while Fraction(found) > bound or (not included and Fraction(found) == bound):
-        found = math.nextafter(found, -math.inf)
-    return found
+    nearest = float(bound)
+    while Fraction(nearest) > bound or (not included and Fraction(nearest) == bound):
+        nearest = math.nextafter(nearest, -math.inf)
+    return nearest
 
 
 def _top_step(fmt: Format) -> Fraction:
@@ -261,11 +264,11 @@ def _differ(x: Numbers, y: Numbers) -> NDArray[np.bool_]:
 def _equal_wide(whole: Numbers, real: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return where integers of 64 bits equal doubles: no common type of NumPy holds both."""
     info = np.iinfo(whole.dtype)
-    held = (
+    in_range = (
         (real >= float(info.min)) & (real < float(info.max)) & (real == np.floor(real))
     )  # the double of max is max + 1
-    as_whole = np.where(held, real, 0.0).astype(whole.dtype)
-    return np.asarray(held & (as_whole == whole))
+    as_whole = np.where(in_range, real, 0.0).astype(whole.dtype)
+    return np.asarray(in_range & (as_whole == whole))
 
 
 # Where a program casts, and what casts that come register by register did to their numbers.
@@ -322,15 +325,15 @@ class CastTally:
     _found: dict[CastPlace, Outcomes] = field(default_factory=dict)
     _batches: list[CastBatch] = field(default_factory=list)
 
-    def batch(self, place: CastPlace, judge: Judge) -> CastBatch:
+    def batch(self, location: CastPlace, judge: Judge) -> CastBatch:
         """Return the batch for more executions of a cast; those at one position are counted together."""
-        made = CastBatch(judge, self._found.setdefault(place, Outcomes()))
-        self._batches.append(made)
-        return made
+        cast_batch = CastBatch(judge, self._found.setdefault(location, Outcomes()))
+        self._batches.append(cast_batch)
+        return cast_batch
 
-    def add(self, place: CastPlace, counts: Outcomes) -> None:
+    def add(self, location: CastPlace, counts: Outcomes) -> None:
         """Add outcomes that were already counted."""
-        self._found.setdefault(place, Outcomes()).add(counts)
+        self._found.setdefault(location, Outcomes()).add(counts)
 
     def count(self, line: int, mnemonic: str, judge: Judge, before: Codes, after: Codes, *, converts: bool) -> None:
         """Count what an operation changes of the numbers of active lanes; one that only saturates may lose nothing."""
@@ -341,8 +344,8 @@ class CastTally:
 
     def finish(self) -> Mapping[CastPlace, Outcomes]:
         """Return the outcomes of all executions, in the order of lines."""
-        for each in self._batches:
-            each.finish()
+        for batch in self._batches:
+            batch.finish()
         return dict(sorted(self._found.items(), key=lambda entry: entry[0].line))
 
 
@@ -373,11 +376,11 @@ def tell_change(judge: Judge, before: Codes, after: Codes, *, converts: bool = T
 
 def changes(judge: Judge, before: Codes, after: Codes, *, converts: bool) -> Outcomes | None:
     """Return the outcomes; None if an operation that only saturates loses nothing (its rounding is arithmetic)."""
-    found = judge.count(before, after)
+    counts = judge.count(before, after)
     if converts:
-        return found
-    found.rounded = 0
-    return None if found.exact == found.elements else found
+        return counts
+    counts.rounded = 0
+    return None if counts.exact == counts.elements else counts
 
 
 # What results can do in a notebook: show themselves as HTML, become frames, draw themselves.

@@ -237,10 +237,10 @@ class Idle:
             return not node.accesses and node.shortcut is None and self(node.body)
         if not isinstance(node, Block):
             return isinstance(node, self._kinds)
-        found = self._known.get(id(node))
-        if found is None:
-            found = self._known[id(node)] = all(map(self, node.items))
-        return found
+        idle = self._known.get(id(node))
+        if idle is None:
+            idle = self._known[id(node)] = all(map(self, node.items))
+        return idle
 
 
 # What a program consists of and needs of the machine, seen without running it; both engines begin with it.
@@ -316,11 +316,14 @@ class Survey:
 
     def _distinct(self, block: Block) -> tuple[Mapping[int, Node], Mapping[int, int]]:
         """Return the distinct items of a block by identity, and the count of each."""
-        known = self._items.get(id(block))
-        if known is None:
+        items_of_block = self._items.get(id(block))
+        if items_of_block is None:
             items = block.items
-            known = self._items[id(block)] = (dict(zip(map(id, items), items, strict=True)), Counter(map(id, items)))
-        return known
+            items_of_block = self._items[id(block)] = (
+                dict(zip(map(id, items), items, strict=True)),
+                Counter(map(id, items)),
+            )
+        return items_of_block
 
     def _count_executions(self, node: Node) -> int:
         if isinstance(node, Block):
@@ -423,14 +426,14 @@ def explain_limit(tree: Tree, max_cycles: int, reached: int | None) -> EngineErr
 
 
 def _reason(tree: Tree, wait: Standstill, rest: Rest) -> str:
-    place = tree.instructions[wait.instruction].span
+    location = tree.instructions[wait.instruction].span
     if wait.flag is not None:
         key = wait.flag
-        return f"flag {key.signaller} -> {key.pipe} id {key.event} ({place}), {_signal(tree, wait.flag, rest)}"
+        return f"flag {key.signaller} -> {key.pipe} id {key.event} ({location}), {_signal(tree, wait.flag, rest)}"
     if wait.needed is not None:
         needed = tree.instructions[wait.needed]
-        return f"the bytes of '{needed.text}' ({needed.span}), which has not ended ({place})"
-    return f"all pipes to drain ({place})"
+        return f"the bytes of '{needed.text}' ({needed.span}), which has not ended ({location})"
+    return f"all pipes to drain ({location})"
 
 
 def _signal(tree: Tree, flag: FlagWait, rest: Rest) -> str:
@@ -629,8 +632,8 @@ def _aligned_offsets(tile: Tile, alignment: int) -> tuple[str, ...]:
     return (f"offsets of a multiple of {alignment * 8 // tile.element_bits} {axis}",)
 
 
-def _overlap(one: Tile, two: Tile) -> bool:
-    return common_bytes(_lines(one), _lines(two)) is not None
+def _overlap(first: Tile, two: Tile) -> bool:
+    return common_bytes(_lines(first), _lines(two)) is not None
 
 
 def _lines(tile: Tile) -> Access:
@@ -705,10 +708,10 @@ def _instruction(
     offset = part.offset + sum(i * stride for i, stride in zip(index, part.strides[:3], strict=True))
     row = ((index[0] * part.sizes[1] + index[1]) * part.sizes[2] + index[2]) * part.sizes[3]
     bursts, length, pitch = part.sizes[3], part.sizes[4], part.strides[3]
-    place, ub_pitch = row * tile.row_pitch, tile.row_pitch
+    position, ub_pitch = row * tile.row_pitch, tile.row_pitch
     if tile.type.block_layout == "col_major":
         element, column = tile.element_bits // 8, tile.rows * tile.element_bits // 8
-        place, ub_pitch = row * element, column
+        position, ub_pitch = row * element, column
         if by_column:
             bursts, length, pitch = part.sizes[4], part.sizes[3], part.strides[4]
         elif tile.valid_cols == 1:  # one line against its layout: an element per burst
@@ -726,7 +729,7 @@ def _instruction(
         argument=part.argument,
         gm_address=offset * bits // 8,
         gm_pitch=pitch * bits // 8,
-        ub_address=tile.address + place,
+        ub_address=tile.address + position,
         ub_pitch=ub_pitch,
         bursts=bursts,
         burst_bytes=(length * bits + 7) // 8,

@@ -77,8 +77,8 @@ def complete(function: pto.Function, toolchain: str, scratch: ScratchType, targe
         if not any(_lacks_tmp_behind(node) for node in nodes(body)):
             return function, ()
     completing = _Completing(scratch, toolchain, target, has_addresses(body))
-    made = completing.region(body)
-    return (replace(function, body=made), tuple(completing.made)) if completing.made else (function, ())
+    operations = completing.region(body)
+    return (replace(function, body=operations), tuple(completing.made)) if completing.made else (function, ())
 
 
 def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
@@ -161,10 +161,10 @@ class _Completing:
             return
         wanted = lacks_tmp(node)
         assert wanted is not None
-        place = wanted.index(Role.TMP)
+        index = wanted.index(Role.TMP)
         inputs, types = list(node.inputs), list(node.input_types)
-        inputs.insert(place, tmp)
-        types.insert(place, kind)
+        inputs.insert(index, tmp)
+        types.insert(index, kind)
         yield replace(node, inputs=tuple(inputs), input_types=tuple(types))
 
 
@@ -197,12 +197,12 @@ def fitted(target: DataflowTarget, transfer: TileTransfer) -> tuple[TileTransfer
     if how == "refuse":
         raise TileError(what, span=transfer.span)
     if how == "tile":
-        found = replace(transfer, part=_cut(transfer, what))
+        fitted_transfer = replace(transfer, part=_cut(transfer, what))
         moved = f"{tile.valid_rows} x {tile.valid_cols}"
     else:
-        found = _as_the_library(target, transfer, what)
-        moved = f"{found.part.rows} x {found.part.cols}"
-    return found, (WarningText(WarningKind.REGION, f"{what}: {moved} are moved"),)
+        fitted_transfer = _as_the_library(target, transfer, what)
+        moved = f"{fitted_transfer.part.rows} x {fitted_transfer.part.cols}"
+    return fitted_transfer, (WarningText(WarningKind.REGION, f"{what}: {moved} are moved"),)
 
 
 def _cut(transfer: TileTransfer, what: str) -> Part:
@@ -232,7 +232,7 @@ def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -
     """
     tile, part = transfer.tile, transfer.part
     first, second, third, rows, cols = part.sizes
-    one, two, three, down, across = part.strides
+    outer, two, three, down, across = part.strides
     skewed = target.transfer_limits.skewed_lines
     if part.layout == "dn":
         sizes = (first, second, third, tile.valid_rows, cols)
@@ -246,7 +246,7 @@ def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -
         leaves = part.rows > tile.rows
     if leaves or down < 0 or across < 0:
         raise TileError(f"{what}; the part's lines exceed the tile", span=transfer.span)
-    return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(one, two, three, down, across)))
+    return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(outer, two, three, down, across)))
 
 
 _UNSATURATED = {"f16", "bf16"}
@@ -302,15 +302,15 @@ class DataflowLowerer(ABC):
 
         A mechanism may add others.
         """
-        found: dict[WarningText, None] = {}
+        warnings: dict[WarningText, None] = {}
         for work, (start, end) in self._window_uses:
             hit = sorted({tile.name for tile in self._tiles.values() if tile.address < end and start < tile.end})
             if hit:
                 tiles = ", ".join(f"%{name}" for name in hit)
                 why = f"without tmp it uses bytes {start} .. {end - 1}, the place of {tiles}"
                 text = f"{work.mnemonic} of a column vector: {why}"
-                found[WarningText(WarningKind.SCRATCH, text, work.span)] = None
-        return tuple(found)
+                warnings[WarningText(WarningKind.SCRATCH, text, work.span)] = None
+        return tuple(warnings)
 
     def check_tile(self, tile: Tile, span: Span) -> None:
         """Reject a tile that does not fit the buffer or the vector unit."""
@@ -324,7 +324,7 @@ class DataflowLowerer(ABC):
         """
         if cast.saturation is not None:
             return cast, ()
-        off, on = (replace(cast, saturation=each) for each in (Saturation.OFF, Saturation.ON))
+        off, on = (replace(cast, saturation=saturation) for saturation in (Saturation.OFF, Saturation.ON))
         value = str(self._chip.option(TOOLCHAIN))
         chosen, word = (off, "OFF") if value in PASS_OFF else (cast, "ON")
         if value in PASS_ON:
@@ -336,7 +336,7 @@ class DataflowLowerer(ABC):
         return chosen, (ProgramChoice(TOOLCHAIN, value, effect),)
 
     @abstractmethod
-    def differ(self, one: TileCast, other: TileCast) -> bool:
+    def differ(self, cast: TileCast, other: TileCast) -> bool:
         """Return whether two casts that differ only in saturation can give different results."""
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
@@ -352,8 +352,8 @@ class DataflowLowerer(ABC):
         """
         work, regions = over_destination(self._chip, work)
         filled = reduces_nothing(work)
-        told = (*regions, *check_work(self._chip, filled or work))
-        warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in told)
+        messages = (*regions, *check_work(self._chip, filled or work))
+        warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in messages)
         if filled is not None:
             text = f"pto.{work.mnemonic}: %{work.sources[0].name} is empty; %{work.dst.name} keeps its contents"
             return LoweredInstruction(Block(()), warnings=(*warnings, WarningText(WarningKind.OPERATION, text)))
@@ -406,9 +406,9 @@ class DataflowLowerer(ABC):
         only for values.
         """
         pipe = None if isinstance(node, pto.ForeignOperation) else pipe_of(node, self._chip.pipes)
-        written = tuple(each for place in writes for each in _opaque_bytes(place, write=True))
+        written = tuple(access for operand in writes for access in _opaque_bytes(operand, write=True))
         name = name_of(node)
-        read = tuple(each for place in reads for each in _opaque_bytes(place, write=False))
+        read = tuple(access for operand in reads for access in _opaque_bytes(operand, write=False))
         if pipe is None:
             vector, scalar = self._chip.pipes.vector, self._chip.pipes.scalar
             waiting = (PipeBarrier(vector), Placeholder(name, vector, cycles))
@@ -428,11 +428,11 @@ class DataflowLowerer(ABC):
         Raises:
             TileError: the element is outside the buffer.
         """
-        place, start, end = element.place, element.address, element.address + element.size
+        location, start, end = element.place, element.address, element.address + element.size
         pipe, write = self._chip.pipes.scalar, bool(element.code)
-        if isinstance(place, str):
-            operation = ScalarElementAccess(element.mnemonic, place, start, element.code, None, pipe)
-            return LoweredInstruction(Block((operation,)), (Access(GlobalSpace.of(place), start, end, write),))
+        if isinstance(location, str):
+            operation = ScalarElementAccess(element.mnemonic, location, start, element.code, None, pipe)
+            return LoweredInstruction(Block((operation,)), (Access(GlobalSpace.of(location), start, end, write),))
         capacity = self._chip.memories["ub"].capacity_bytes
         if start < 0 or end > capacity:
             raise TileError(
@@ -440,10 +440,14 @@ class DataflowLowerer(ABC):
                 span=element.span,
             )
         warnings: Warnings = ()
-        if not place.address <= start < end <= place.end:
-            text = f"{element.mnemonic} accesses bytes {start} .. {end - 1}, but %{place.name} has {_bytes(place)}"
+        if not location.address <= start < end <= location.end:
+            text = (
+                f"{element.mnemonic} accesses bytes {start} .. {end - 1}, but %{location.name} has {_bytes(location)}"
+            )
             warnings = (WarningText(WarningKind.BEYOND, text),)
-        operation = ScalarElementAccess(element.mnemonic, None, start, element.code, (place.address, place.end), pipe)
+        operation = ScalarElementAccess(
+            element.mnemonic, None, start, element.code, (location.address, location.end), pipe
+        )
         return LoweredInstruction(Block((operation,)), (Access("ub", start, end, write),), warnings=warnings)
 
     def option(self, name: str) -> int | str:
@@ -470,17 +474,17 @@ class DataflowLowerer(ABC):
 _REDUCTIONS = (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE, Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT)
 
 
-def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
+def _opaque_bytes(operand: Tile | Part, *, write: bool) -> tuple[Access, ...]:
     """Return the bytes of a tile, or of a part of an argument: all between them if it is boxed or may have gaps."""
-    if isinstance(place, Tile):
-        if place.type.scatter_layout != "none_box":
-            return (Access("ub", place.address, place.end, write),)
-        found = tile_bytes(place, write=write)
-        if place.format.bits == 4 != place.element_bits and place.type.block_layout == "row_major":
+    if isinstance(operand, Tile):
+        if operand.type.scatter_layout != "none_box":
+            return (Access("ub", operand.address, operand.end, write),)
+        access = tile_bytes(operand, write=write)
+        if operand.format.bits == 4 != operand.element_bits and operand.type.block_layout == "row_major":
             # Where 4-bit elements lie in rows with gaps is for the operation to say.
-            found = row_bytes(place, place.valid_rows, place.valid_cols * place.element_bits // 8, write=write)
-        return (found,) if found.start < found.end else ()
-    return () if 0 in place.sizes else (_far(place, write=write),)
+            access = row_bytes(operand, operand.valid_rows, operand.valid_cols * operand.element_bits // 8, write=write)
+        return (access,) if access.start < access.end else ()
+    return () if 0 in operand.sizes else (_far(operand, write=write),)
 
 
 def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[Access, ...]:

@@ -427,8 +427,8 @@ def loop_of(trips: int, build: Callable[[int], Block]) -> Iterator[Node]:
         yield from first.items
         return
     steps: list[Deltas] = [
-        tuple(after - before for before, after in zip(one.addresses, two.addresses, strict=True))
-        for one, two in zip(elements(first), elements(build(1)), strict=True)
+        tuple(after - before for before, after in zip(node.addresses, two.addresses, strict=True))
+        for node, two in zip(elements(first), elements(build(1)), strict=True)
     ]
     yield Loop(trips, first, tuple(steps))
 
@@ -607,10 +607,10 @@ _Term = tuple[int, int, bool]
 
 def strided(space: str, start: int, rows: Sequence[Move], length: int, *, write: bool) -> Access:
     """Return the access to `length` bytes at `start`, repeated by `rows`, outermost first; gapless rows are joined."""
-    found = Access(space, start, start + length, write)
+    access = Access(space, start, start + length, write)
     for count, distance in reversed(rows):
-        found = widened(found, count, distance)
-    return found
+        access = widened(access, count, distance)
+    return access
 
 
 def widened(access: Access, trips: int, step: int) -> Access:
@@ -628,7 +628,7 @@ def run_length(access: Access) -> int:
     return access.end - access.start - sum((count - 1) * distance for count, distance in access.runs)
 
 
-def common_bytes(one: Access, other: Access, shift: int = 0, moves: Sequence[Move] = ()) -> Bytes | None:
+def common_bytes(first: Access, other: Access, shift: int = 0, moves: Sequence[Move] = ()) -> Bytes | None:
     """Return bytes that both accesses touch, None if there are none.
 
     Args:
@@ -641,29 +641,29 @@ def common_bytes(one: Access, other: Access, shift: int = 0, moves: Sequence[Mov
         Some common bytes. If the search takes too long, the overlap of the ranges from first to last byte, which may
             exceed that of the accesses.
     """
-    if one.space != other.space or one.start >= one.end or other.start >= other.end:
+    if first.space != other.space or first.start >= first.end or other.start >= other.end:
         return None
     low = other.start + shift + sum(min(0, (trips - 1) * step) for trips, step in moves)
     high = other.end + shift + sum(max(0, (trips - 1) * step) for trips, step in moves)
-    if high <= one.start or one.end <= low:
+    if high <= first.start or first.end <= low:
         return None
-    if not one.runs and not other.runs and not moves:
-        return max(one.start, low), min(one.end, high)
-    search = _MeetingSearch(one, other, moves)
-    found = search.run(0, other.start + shift - one.start, one.start)
-    if found is None and search.left <= 0:
-        return max(one.start, low), min(one.end, high)
-    return found
+    if not first.runs and not other.runs and not moves:
+        return max(first.start, low), min(first.end, high)
+    search = _MeetingSearch(first, other, moves)
+    meeting = search.run(0, other.start + shift - first.start, first.start)
+    if meeting is None and search.left <= 0:
+        return max(first.start, low), min(first.end, high)
+    return meeting
 
 
 class _MeetingSearch:
     """Search for a run of `one` and a run of `other` that meet; `left` counts down its remaining steps."""
 
-    def __init__(self, one: Access, other: Access, moves: Sequence[Move]) -> None:
-        terms: list[_Term] = [(-distance, count, True) for count, distance in one.runs]
+    def __init__(self, first: Access, other: Access, moves: Sequence[Move]) -> None:
+        terms: list[_Term] = [(-distance, count, True) for count, distance in first.runs]
         terms += [(distance, count, False) for count, distance in (*other.runs, *moves) if distance and count > 1]
         self.terms = sorted(terms, key=lambda term: -abs(term[0]))
-        self.one_length = run_length(one)
+        self.one_length = run_length(first)
         self.other_length = run_length(other)
         self.left = _BUDGET
         self.lowest, self.highest = [0], [0]
@@ -674,14 +674,14 @@ class _MeetingSearch:
         self.lowest.reverse()
         self.highest.reverse()
 
-    def run(self, depth: int, distance: int, place: int) -> Bytes | None:
+    def run(self, depth: int, distance: int, start: int) -> Bytes | None:
         """Return common bytes; `distance` is from the run of `one`, which starts at `place`, to that of `other`."""
         self.left -= 1
         if self.left <= 0:
             return None
         if depth == len(self.terms):
             if -self.other_length < distance < self.one_length:
-                return place + max(0, distance), place + min(self.one_length, distance + self.other_length)
+                return start + max(0, distance), start + min(self.one_length, distance + self.other_length)
             return None
         coefficient, count, moves_one = self.terms[depth]
         # The rest of the terms adds lowest .. highest; the sum must come to lie in the window.
@@ -690,8 +690,8 @@ class _MeetingSearch:
         size = abs(coefficient)
         first, last = (least, most) if coefficient > 0 else (-most, -least)
         for times in range(max(0, -(-first // size)), min(count - 1, last // size) + 1):
-            at = place + (times * size if moves_one else 0)
-            found = self.run(depth + 1, distance + times * coefficient, at)
-            if found is not None:
-                return found
+            at = start + (times * size if moves_one else 0)
+            meeting = self.run(depth + 1, distance + times * coefficient, at)
+            if meeting is not None:
+                return meeting
         return None

@@ -182,17 +182,17 @@ def _settled(
     chip = target if target is None or type(target) is str else id(target)
     key = (dtype, src, dst, chip, *asked[:5], given)
     try:
-        found = _SETTLED.get(key)
+        settled = _SETTLED.get(key)
     except TypeError:  # something without a hash, which names no format
-        found = None
-    if found is None:
-        found = _settle(dtype, _name(dtype if src is None else src), _name(dst), target, asked)
+        settled = None
+    if settled is None:
+        settled = _settle(dtype, _name(dtype if src is None else src), _name(dst), target, asked)
         # A description in a file may have changed when it is asked for again.
         if target is None or isinstance(target, TargetHeader) or str(target).lower() in target_names():
             if len(_SETTLED) >= _KEPT:
                 _SETTLED.clear()
-            _SETTLED[key] = found
-    return found
+            _SETTLED[key] = settled
+    return settled
 
 
 def _settle(
@@ -208,8 +208,8 @@ def _settle(
     else:
         if asked.overflow is not None:
             raise ReadError(_OVERFLOW_OF_TARGET)
-        found = _of_chip(source, destination, target, asked)
-        policy, run = found.policy, _loop_of(found, source, destination)
+        settled = _of_chip(source, destination, target, asked)
+        policy, run = settled.policy, _loop_of(settled, source, destination)
     example: Codes = np.empty(0, dtype)
     codes_from_array(example, source)  # refuses dtypes
     numbers = not is_codes(example, source)
@@ -241,20 +241,20 @@ def _convert(src: Format, dst: Format, policy: Policy, codes: Codes, results: Co
 # How arrays go through a chip's cast: by the loops of `castsim.numerics` where it is one conversion, else in blocks.
 
 
-def _loop_of(found: ElementCast, src: Format, dst: Format) -> Callable[[Codes, Codes], None]:
-    if found.policy is not None:
-        return partial(_convert, src, dst, found.policy)
-    policy = found.integral
+def _loop_of(element_cast: ElementCast, src: Format, dst: Format) -> Callable[[Codes, Codes], None]:
+    if element_cast.policy is not None:
+        return partial(_convert, src, dst, element_cast.policy)
+    policy = element_cast.integral
     if policy is not None and src.name == "f32" and policy.rounding in _WHOLE and not _flushes(policy):
-        return partial(_round_whole, found.run, _WHOLE[policy.rounding])
-    policy = found.wrapping
+        return partial(_round_whole, element_cast.run, _WHOLE[policy.rounding])
+    policy = element_cast.wrapping
     if policy is not None and src.name == "f32" and policy.rounding in _WHOLE and not _flushes(policy):
-        return WrappingLoop(found.run, policy.rounding, dst).run
+        return WrappingLoop(element_cast.run, policy.rounding, dst).run
     if src.storage_bits <= _INDEX_BITS:
         boolean = isinstance(src, IntFormat) and src.boolean
         every = np.arange(1 << (src.storage_bits if boolean else code_bits(src)), dtype=code_dtype(src))
-        return _TableLoop(found.run(every), src, dst).run
-    return partial(_in_blocks, found.run)
+        return _TableLoop(element_cast.run(every), src, dst).run
+    return partial(_in_blocks, element_cast.run)
 
 
 _INDEX_BITS = 16
@@ -289,13 +289,13 @@ _WHOLE: Mapping[Rounding, Callable[..., object]] = {
 def _round_whole(run: Callable[[Codes], Codes], whole: Callable[..., object], codes: Codes, results: Codes) -> None:
     """Round f32 to integral values as processors do; infinities and NaN go through the chip's own step."""
     for start in range(0, codes.size, _BLOCK):
-        block, made = codes[start : start + _BLOCK], results[start : start + _BLOCK]
+        block, results_block = codes[start : start + _BLOCK], results[start : start + _BLOCK]
         numbers = block.view(np.float32)
         with np.errstate(invalid="ignore"):
-            whole(numbers, out=made.view(np.float32))
+            whole(numbers, out=results_block.view(np.float32))
         finite = np.isfinite(numbers)
         if not finite.all():
-            made[~finite] = run(block[~finite])
+            results_block[~finite] = run(block[~finite])
 
 
 # Casts of f32 that keep the low bits of rounded numbers: by the processor's own conversion to i32.
@@ -329,15 +329,15 @@ class WrappingLoop:
             self.code = _kernel(_MODES.index(self.rounding), code_dtype(self.dst))
         outside = np.zeros(1, np.uint32)
         for start in range(0, codes.size, _BLOCK):
-            block, made = codes[start : start + _BLOCK], results[start : start + _BLOCK]
+            block, results_block = codes[start : start + _BLOCK], results[start : start + _BLOCK]
             if self.code is None:
-                made[...] = self.steps(block)
+                results_block[...] = self.steps(block)
                 continue
             numbers = block.view(np.float32)
-            self.code(numbers, made, outside)
+            self.code(numbers, results_block, outside)
             if outside[0]:
                 beyond = ~(np.abs(numbers) < _END)
-                made[beyond] = self.steps(block[beyond])
+                results_block[beyond] = self.steps(block[beyond])
 
 
 _END = np.float32(0x7FFFFF80)
@@ -373,9 +373,9 @@ def _kernel(mode: int, results: np.dtype[Any]) -> Callable[..., None]:
         outside[0] = beyond
 
     array = numba.types.Array
-    single, made = numba.types.float32, numba.from_dtype(results)
+    single, result_type = numba.types.float32, numba.from_dtype(results)
     types = numba.types.void(
-        array(single, 1, "C", readonly=True), array(made, 1, "C"), array(numba.types.uint32, 1, "C")
+        array(single, 1, "C", readonly=True), array(result_type, 1, "C"), array(numba.types.uint32, 1, "C")
     )
     return compiled(lambda: kernel, types)
 
@@ -476,8 +476,8 @@ def _tensor(given: Any, name: str | None) -> tuple[Codes, str]:
     except (AttributeError, BufferError, KeyError, ReadError, RuntimeError, TypeError, ValueError) as error:
         shown = f"{type(given).__module__}.{type(given).__name__}"
         raise ReadError(f"{shown} is not readable as an array: {error}", legal=("x.detach().cpu()",)) from None
-    found: Codes = array_from_codes(bits.view(f"u{bits.dtype.itemsize}"), fmt)
-    return found, fmt.name if name is None else name
+    codes: Codes = array_from_codes(bits.view(f"u{bits.dtype.itemsize}"), fmt)
+    return codes, fmt.name if name is None else name
 
 
 def _read(array: NDArray[Any], name: str) -> Codes:
@@ -488,12 +488,12 @@ def _read(array: NDArray[Any], name: str) -> Codes:
     """
     fmt = format_named(name)
     codes = np.zeros(array.shape, code_dtype(fmt))
-    for place, text in np.ndenumerate(array):
+    for index, text in np.ndenumerate(array):
         number = hexadecimal_float(str(text))
         encoded = encode_value(str(text) if number is None else number, fmt)
         if encoded.inexact and isinstance(fmt, IntFormat):
             raise ReadError(f"{name} cannot represent '{text}'")
-        codes[place] = encoded.code
+        codes[index] = encoded.code
     return array_from_codes(codes, fmt)
 
 
@@ -507,10 +507,10 @@ def _held(array: Codes, name: str, native: np.dtype[Any] | None) -> Codes:
     if array.size and array.dtype.kind not in ("biu" if whole else "biuf"):
         raise ReadError(f"{name} holds {'integers' if whole else 'numbers'}, not {array.dtype}")
     with np.errstate(over="ignore"):  # beyond the largest number is infinity, which is a result and no mishap
-        held = array.astype(native)
-    if whole and (held.astype(array.dtype) != array).any():
+        codes = array.astype(native)
+    if whole and (codes.astype(array.dtype) != array).any():
         raise ReadError(f"{name} cannot represent all of {str(array.tolist())[:60]}")
-    return held
+    return codes
 
 
 _BLOCK = 1 << 16

@@ -195,8 +195,14 @@ class Machine:
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes of any shape like the chip; errors as in `element_cast`."""
-        found = self.element_cast(asked)
-        return TargetCast(found.run(codes), found.rounding, found.saturation, found.overflow, found.warnings)
+        element_cast = self.element_cast(asked)
+        return TargetCast(
+            element_cast.run(codes),
+            element_cast.rounding,
+            element_cast.saturation,
+            element_cast.overflow,
+            element_cast.warnings,
+        )
 
 
 def machine_of(target: Target) -> Machine:

@@ -51,7 +51,7 @@ class ProgramRecorder:
     @property
     def tree(self) -> Tree:
         """The issued tree; in programs without flags its instructions wait for each other's bytes."""
-        items = tuple(each for each in self._items if each.accesses or each.body.items)
+        items = tuple(item for item in self._items if item.accesses or item.body.items)
         return Tree(Block(items), tuple(self._nodes), interlocked=not (self._flags or self.as_written))
 
     @property
@@ -90,7 +90,7 @@ class ProgramRecorder:
                     pipe, load, argument, outside.address + there, far, inside.address + here, near, bursts, copy.length
                 )
             )
-        spaces = (each.argument and GlobalSpace.of(each.argument) for each in (copy.source, copy.destination))
+        spaces = (end.argument and GlobalSpace.of(end.argument) for end in (copy.source, copy.destination))
         accesses = tuple(copy.touched(side, space or BUFFER) for side, space in enumerate(spaces))
         self._add(node, node.mnemonic, pipe, tuple(operations), accesses)
 
@@ -109,13 +109,13 @@ class ProgramRecorder:
         if self._has_pipes(*names):
             self._add(node, _WORDS[type(node)], operation.pipe, (operation,), ())
 
-    def element(self, node: pto.ScalarAccess, place: BytePointer, code: bytes) -> None:
+    def element(self, node: pto.ScalarAccess, pointer: BytePointer, code: bytes) -> None:
         """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
         pipe = self.target.pipes.scalar
-        kind = node.mnemonic if place.argument is not None else "tgetval" if node.reads else "tsetval"
-        operation = ScalarElementAccess(kind, place.argument, place.address, code, pipe=pipe)
-        space = BUFFER if place.argument is None else GlobalSpace.of(place.argument)
-        access = Access(space, place.address, place.address + place.size, not node.reads)
+        kind = node.mnemonic if pointer.argument is not None else "tgetval" if node.reads else "tsetval"
+        operation = ScalarElementAccess(kind, pointer.argument, pointer.address, code, pipe=pipe)
+        space = BUFFER if pointer.argument is None else GlobalSpace.of(pointer.argument)
+        access = Access(space, pointer.address, pointer.address + pointer.size, not node.reads)
         self._add(node, node.mnemonic, pipe, (operation,), (access,))
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
@@ -127,10 +127,10 @@ class ProgramRecorder:
             self._released[buffer] = pipe, len(self._items)
             self._add(node, node.mnemonic, pipe, (), ())
             return
-        holder, place = self._released.pop(buffer, (pipe, 0))
+        holder, index = self._released.pop(buffer, (pipe, 0))
         if holder != pipe:
             event = _FIRST_BUFFER + buffer
-            self._items[place] = replace(self._items[place], body=Block((FlagSignal(holder, pipe, event),)))
+            self._items[index] = replace(self._items[index], body=Block((FlagSignal(holder, pipe, event),)))
             self._add(node, node.mnemonic, pipe, (FlagWait(pipe, holder, event),), ())
 
     def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
@@ -145,11 +145,11 @@ class ProgramRecorder:
     def _has_pipes(self, *names: str) -> bool:
         """Return whether the target has these pipes; a program that names others has no cycles."""
         pipes = self.target.pipes
-        known = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
-        if not known.issuperset(names):
+        pipe_names = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
+        if not pipe_names.issuperset(names):
             self.incomplete = True
-            self._refuse(f"{self.target.name} has no pipe {' or '.join(sorted({*names} - known))}")
-        return known.issuperset(names)
+            self._refuse(f"{self.target.name} has no pipe {' or '.join(sorted({*names} - pipe_names))}")
+        return pipe_names.issuperset(names)
 
     def _add(
         self,

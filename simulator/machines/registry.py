@@ -40,8 +40,8 @@ class MachinePart(Generic[_Part]):
         return self._loaded[mechanism]
 
 
-def loaded(place: str) -> Any:
+def loaded(path: str) -> Any:
     """Return the object at the import path `module:name`, or the module `module`."""
-    module, _, name = place.partition(":")
-    found = import_module(module)
-    return attrgetter(name)(found) if name else found
+    module, _, name = path.partition(":")
+    imported = import_module(module)
+    return attrgetter(name)(imported) if name else imported

@@ -95,10 +95,10 @@ def ulp_distance(first: int, second: int, fmt: Format) -> int | None:
     Both zeros are one number, infinity is one step beyond the largest. Between two NaNs it is 0, between NaN and a
     number it is None.
     """
-    one, other = ordinal(first, fmt), ordinal(second, fmt)
-    if one is None or other is None:
-        return 0 if one is other else None
-    return other - one
+    left, other = ordinal(first, fmt), ordinal(second, fmt)
+    if left is None or other is None:
+        return 0 if left is other else None
+    return other - left
 
 
 def ordinal(code: int, fmt: Format) -> int | None:
@@ -109,8 +109,8 @@ def ordinal(code: int, fmt: Format) -> int | None:
     if math.isnan(value):
         return None
     magnitude = code & ~fmt.sign_bit if fmt.signed else code
-    place = _tapered_place(magnitude, fmt) if isinstance(fmt, TaperedFormat) else magnitude
-    return -place if fmt.signed and code & fmt.sign_bit else place
+    position = _tapered_place(magnitude, fmt) if isinstance(fmt, TaperedFormat) else magnitude
+    return -position if fmt.signed and code & fmt.sign_bit else position
 
 
 def _tapered_place(magnitude: int, fmt: TaperedFormat) -> int:
@@ -124,12 +124,12 @@ def _tapered_place(magnitude: int, fmt: TaperedFormat) -> int:
 @lru_cache(maxsize=8)
 def _tapered_places(fmt: TaperedFormat) -> tuple[list[int], list[int]]:
     """Return the first code of every binade, rising, and that code's rank among the positive numbers."""
-    place, found = 1, {}
+    position, positions = 1, {}
     for binade in sorted(fmt.binades, key=lambda binade: binade.exponent):
-        found[binade.first_code] = place
-        place += 1 << binade.fraction_bits
-    codes = sorted(found)
-    return codes, [found[code] for code in codes]
+        positions[binade.first_code] = position
+        position += 1 << binade.fraction_bits
+    codes = sorted(positions)
+    return codes, [positions[code] for code in codes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +230,8 @@ class CastResults:
         groups: dict[tuple[int, str | None], list[CastResultRow]] = {}
         for row in self.rows:
             groups.setdefault((id(row.source), row.asked), []).append(row)
-        found = [tuple(group) for group in groups.values() if len({row.code for row in group}) > 1]
-        return found if self.request.targets else []
+        differing = [tuple(group) for group in groups.values() if len({row.code for row in group}) > 1]
+        return differing if self.request.targets else []
 
 
 class CastResult(Keys):
@@ -326,7 +326,7 @@ def cast_document(table: CastResults) -> Document:
 def spread(group: Sequence[CastResultRow], fmt: Format) -> int | None:
     """Return the largest distance in ulps within a group of results, None if only some are NaN."""
     places = [ordinal(row.code, fmt) for row in group]
-    known = [place for place in places if place is not None]
-    if len(known) == len(places):
-        return max(known) - min(known)
-    return None if known else 0
+    ordinals = [position for position in places if position is not None]
+    if len(ordinals) == len(places):
+        return max(ordinals) - min(ordinals)
+    return None if ordinals else 0

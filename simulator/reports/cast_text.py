@@ -32,8 +32,8 @@ def string_table(src: str, dst: str, rows: Sequence[Mapping[str, Any]]) -> Rende
     """Return casts from or to text, one row each."""
     keys = ("given", "text") if dst == "string" else ("given", "output_bits", "value")
     headings = [key.replace("_", " ") for key in keys]
-    made = table(*headings, rows=([str(row[key]) for key in keys] for row in rows))
-    return Group(Text(f"{src} -> {dst}", style="bold"), made)
+    grid = table(*headings, rows=([str(row[key]) for key in keys] for row in rows))
+    return Group(Text(f"{src} -> {dst}", style="bold"), grid)
 
 
 def number_text(value: Fraction | float) -> str:
@@ -56,30 +56,30 @@ def coded_number(code: int, fmt: Format) -> str:
 
 
 @composed
-def cast_text(found: CastResults) -> Iterator[RenderableType]:
+def cast_text(results: CastResults) -> Iterator[RenderableType]:
     """Yield the table, one row per value, target and mode, and the warnings."""
-    request = found.request
+    request = results.request
     yield Text(f"{request.src.name} -> {request.dst.name}", style="bold")
-    yield _table(found)
+    yield _table(results)
     if any(not source.exact for source in request.sources):
         yield Text(f"* not representable in {request.src.name}: rounded to nearest first", style="dim")
     if request.targets:
-        yield from _comparison(found)
+        yield from _comparison(results)
     for cast in request.specified:
         yield Text(f"{cast.label} accepts ({cast.rule.status.value}): {cast.rule.meaning}", style="dim")
-    for skipped in found.skipped:
+    for skipped in results.skipped:
         yield Text(f"not shown: {skipped.target}: {skipped.reason}", style="dim")
-    for warning in found.warnings:
+    for warning in results.warnings:
         yield Text.assemble(("warning: ", "bold yellow"), warning)
 
 
-def _comparison(found: CastResults) -> Iterator[RenderableType]:
+def _comparison(results: CastResults) -> Iterator[RenderableType]:
     """Yield the meaning of the distances, and the values whose results differ."""
-    dst = found.request.dst
+    dst = results.request.dst
     yield Text(f"ulps: distance from the abstract cast in steps of {dst.name}; none for NaN", style="dim")
-    if any(len(row.forms) == 1 for row in found.rows):
+    if any(len(row.forms) == 1 for row in results.rows):
         yield Text("1d: tiles of full rows or of one row; 2d: tiles with rows beyond their valid part", style="dim")
-    for group in found.differences():
+    for group in results.differences():
         first = group[0]
         apart = spread(group, dst)
         distance = "NaN and numbers" if apart is None else f"{apart:,} ulp{'' if apart == 1 else 's'} apart"
@@ -87,21 +87,21 @@ def _comparison(found: CastResults) -> Iterator[RenderableType]:
         yield Text.assemble(("differ: ", "bold red"), f"{first.source.text}{mode}: {distance}")
 
 
-def _table(found: CastResults) -> Table:
+def _table(results: CastResults) -> Table:
     """Return one row per result; each value appears once, beside its rows."""
-    request = found.request
-    return _targets_table(found) if request.targets or request.specified else _abstract_table(found)
+    request = results.request
+    return _targets_table(results) if request.targets or request.specified else _abstract_table(results)
 
 
-def _abstract_table(found: CastResults) -> Table:
-    request = found.request
-    made = table("given", ">input bits", ">read as", "rounding", "overflow", ">output bits", ">value", _OUTCOME)
-    _make_room(made, found)
+def _abstract_table(results: CastResults) -> Table:
+    request = results.request
+    grid = table("given", ">input bits", ">read as", "rounding", "overflow", ">output bits", ">value", _OUTCOME)
+    _make_room(grid, results)
     before = None
-    for row in found.rows:
+    for row in results.rows:
         source = row.source
         read = (_given(source), bits_text(source.code, request.src), number_text(source.value))
-        made.add_row(
+        grid.add_row(
             *(read if source is not before else ("", "", "")),
             row.rounding,
             row.overflow,
@@ -110,23 +110,23 @@ def _abstract_table(found: CastResults) -> Table:
             _mark(row),
         )
         before = source
-    return made
+    return grid
 
 
-def _targets_table(found: CastResults) -> Table:
+def _targets_table(results: CastResults) -> Table:
     """Return the targets' results one below the other, with differences from the abstract cast highlighted.
 
     The results that specifications accept follow.
     """
-    request = found.request
+    request = results.request
     judged = "rejected by" if request.specified else _OUTCOME  # the latter column says what became of the value
-    made = table("given", "target", "rounding", "overflow", "sat", ">output bits", ">value", ">ulps", judged)
+    grid = table("given", "target", "rounding", "overflow", "sat", ">output bits", ">value", ">ulps", judged)
     if judged == _OUTCOME:
-        _make_room(made, found)
-    made.columns[1].min_width = max(len(name) for name in _names(found))
-    for index, (source, rows) in enumerate(groupby(found.rows, key=lambda row: row.source)):
+        _make_room(grid, results)
+    grid.columns[1].min_width = max(len(name) for name in _names(results))
+    for index, (source, rows) in enumerate(groupby(results.rows, key=lambda row: row.source)):
         group = [_cells(row, request) for row in rows]
-        group += [_accepted_cells(row, request.dst) for row in found.accepted if row.number == index]
+        group += [_accepted_cells(row, request.dst) for row in results.accepted if row.number == index]
         lines = [_given(source), bits_text(source.code, request.src)]
         if not source.exact:
             lines.append(number_text(source.value))
@@ -134,13 +134,13 @@ def _targets_table(found: CastResults) -> Table:
         beside = [*lines[: len(group) - 1], "\n".join(lines[len(group) - 1 :])]
         for cells, given in zip_longest(group, beside[: len(group)], fillvalue=""):
             assert isinstance(given, str)
-            made.add_row(given, *cells)
-    return made
+            grid.add_row(given, *cells)
+    return grid
 
 
-def _names(found: CastResults) -> Iterator[str]:
-    yield from (row.name for row in found.rows)
-    yield from (cast.label for cast in found.request.specified)
+def _names(results: CastResults) -> Iterator[str]:
+    yield from (row.name for row in results.rows)
+    yield from (cast.label for cast in results.request.specified)
 
 
 def _cells(row: CastResultRow, request: ValueCastRequest) -> list[str | Text]:
@@ -184,10 +184,10 @@ def _accepted_cells(row: Accepted, dst: Format) -> list[str | Text]:
     return [row.cast.label, row.kind, "-", "-", "\n".join(bits), "\n".join(values), "", ""]
 
 
-def _make_room(made: Table, found: CastResults) -> None:
+def _make_room(grid: Table, results: CastResults) -> None:
     """Keep the last column from becoming too narrow."""
-    made.columns[-1].no_wrap = True
-    made.columns[-1].min_width = max(len(_OUTCOME), *(len(_mark(row)) for row in found.rows))
+    grid.columns[-1].no_wrap = True
+    grid.columns[-1].min_width = max(len(_OUTCOME), *(len(_mark(row)) for row in results.rows))
 
 
 def _given(source: SourceValue) -> str:

@@ -78,7 +78,7 @@ class Keys:
         Raises:
             TypeError: a key is unknown, or its value is missing or has no JSON form.
         """
-        made: Document = {}
+        result: Document = {}
         for name, (meaning, _, form) in keys_of(cls).items():
             if name in given:
                 value = given.pop(name)
@@ -91,10 +91,10 @@ class Keys:
             else:
                 raise TypeError(f"no value for '{name}' of {cls.__name__} in a {type(reported).__name__}")
             if value is not ABSENT:
-                made[meaning.alias or name] = form(value)
+                result[meaning.alias or name] = form(value)
         if given:
             raise TypeError(f"{cls.__name__} has no key named {', '.join(given)}")
-        return made
+        return result
 
 
 class CommandDocument(Keys):
@@ -132,17 +132,21 @@ def keys_of(form: type[Keys]) -> Mapping[str, tuple[KeyMeaning, Any, Callable[[A
     if form in _KEYS:
         return _KEYS[form]
     hints = get_type_hints(form, include_extras=True)
-    own = {name: each for base in reversed(form.__mro__) for name, each in vars(base).items()}
-    told = own | getattr(form, "__dataclass_fields__", {})
-    made = {
-        name: (told[name].metadata.get(_KEY, _UNTOLD) if name in told else _UNTOLD, hint, _form_of(hint) or json_of)
+    own = {name: attribute for base in reversed(form.__mro__) for name, attribute in vars(base).items()}
+    documented = own | getattr(form, "__dataclass_fields__", {})
+    keys = {
+        name: (
+            documented[name].metadata.get(_KEY, _UNTOLD) if name in documented else _UNTOLD,
+            hint,
+            _form_of(hint) or json_of,
+        )
         for name, hint in hints.items()
         if get_origin(hint) is not ClassVar
     }
     for part in form.further_keys():
-        made |= keys_of(part)
-    _KEYS[form] = made
-    return made
+        keys |= keys_of(part)
+    _KEYS[form] = keys
+    return keys
 
 
 _UNTOLD = KeyMeaning("", None, optional=False, alias="")
@@ -152,15 +156,15 @@ def _form_of(hint: Any) -> Callable[[Any], Json] | None:
     """Return the class of the objects in a key's type; None if it contains none."""
     if isinstance(hint, type) and issubclass(hint, Keys):
         return lambda value: value if isinstance(value, dict) else hint.of(value)
-    inner = [found for each in get_args(hint) if (found := _form_of(each)) is not None]
+    inner = [inner_form for argument in get_args(hint) if (inner_form := _form_of(argument)) is not None]
     if not inner or get_origin(hint) is Annotated:
         return inner[0] if inner else None
     form = inner[-1]
     if get_origin(hint) in (Union, UnionType):
         return lambda value: None if value is None else form(value)
     if get_origin(hint) is dict:
-        return lambda value: {_name(key): form(each) for key, each in value.items()}
-    return lambda value: [form(each) for each in value]
+        return lambda value: {_name(key): form(item) for key, item in value.items()}
+    return lambda value: [form(item) for item in value]
 
 
 # Values as JSON holds them.
@@ -172,7 +176,7 @@ def document(value: Any) -> Document:
     Raises:
         TypeError: a value has no JSON form.
     """
-    return {each.name: json_of(getattr(value, each.name)) for each in fields(value)}
+    return {attribute.name: json_of(getattr(value, attribute.name)) for attribute in fields(value)}
 
 
 def json_of(value: object) -> Json:
@@ -211,11 +215,11 @@ def json_of(value: object) -> Json:
     raise TypeError(f"no JSON form of a {type(value).__name__}")
 
 
-def shortened(made: Document, key: str, most: int) -> Document:
+def shortened(content: Document, key: str, most: int) -> Document:
     """Return a document without one of its lists if that has more than `most` entries."""
-    listed = made.get(key)
+    listed = content.get(key)
     long = isinstance(listed, list) and len(listed) > most
-    return {name: value for name, value in made.items() if not (long and name == key)}
+    return {name: value for name, value in content.items() if not (long and name == key)}
 
 
 def identifier(words: str) -> str:

@@ -64,7 +64,7 @@ class InstructionLaunches:
         for cause in Cause:
             lines = [(line, line.causes[cause]) for line in self.lines if line.causes.get(cause)]
             if lines:
-                yield cause, sorted(lines, key=lambda each: -each[1])
+                yield cause, sorted(lines, key=lambda entry: -entry[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,4 +115,4 @@ def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[Instruc
 
 
 def _has_launches(tree: Tree) -> bool:
-    return any(each.mnemonic == LAUNCH for each in tree.instructions)
+    return any(instruction.mnemonic == LAUNCH for instruction in tree.instructions)

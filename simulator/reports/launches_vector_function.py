@@ -49,8 +49,8 @@ class _Total:
         """Return the lines in order, after the entry of the launch itself."""
         waits: defaultdict[int, list[LineWait]] = defaultdict(list)
         for (number, cause, behind), waited in self.waits.items():
-            made = (behind, self.texts.get(behind, _LOOP)) if behind else (None, None)
-            waits[number].append(LineWait(cause, waited / TICKS, *made))
+            origin = (behind, self.texts.get(behind, _LOOP)) if behind else (None, None)
+            waits[number].append(LineWait(cause, waited / TICKS, *origin))
         return tuple(self._line(number, waits[number]) for number in sorted({*self.causes, *self.counts}))
 
     def _line(self, number: int, waits: Iterable[LineWait]) -> LineLaunches:
@@ -62,7 +62,7 @@ class _Total:
             self.counts[number] if inside else self.executions,
             sum(causes.values()),
             causes,
-            tuple(sorted(waits, key=lambda each: -each.cycles)),
+            tuple(sorted(waits, key=lambda wait: -wait.cycles)),
         )
 
 
@@ -89,10 +89,10 @@ def slices(tree: Tree, timing: Timing, target: VectorFunctionTarget) -> Sequence
 
 def sent(lowered: Lowered, target: VectorFunctionTarget) -> Sequence[int]:
     """Return when the front end sends the instructions of a launch written in a program."""
-    found: list[int] = []
+    times: list[int] = []
     for launch in _launches_of(lowered):
-        time_scope(launch.scope, target, found.append)
-    return found
+        time_scope(launch.scope, target, times.append)
+    return times
 
 
 def _launches_of(lowered: Lowered) -> Iterator[MicroFunction]:
@@ -110,7 +110,7 @@ def _slices(timing: ScopeTiming, start: int) -> Iterator[LaunchSlice]:
 
 def lowered(tree: Tree, timing: Timing, target: VectorFunctionTarget) -> Sequence[InstructionLaunches]:
     """Return the first launch of each tile operation as the instructions of its kernel."""
-    found: dict[int, _Total] = {}
+    totals: dict[int, _Total] = {}
     counts = _executions(timing)
     for item in _first_executions(tree):
         total = _Total(counts.get(item.instruction, 0))
@@ -121,8 +121,8 @@ def lowered(tree: Tree, timing: Timing, target: VectorFunctionTarget) -> Sequenc
                 total.add(time_scope(kernel.scope, target), first)
                 first += kernel.count
         if total.cycles:
-            found[item.instruction] = total
-    return _launches(tree, found, _cycles(tree, timing, found))
+            totals[item.instruction] = total
+    return _launches(tree, totals, _cycles(tree, timing, totals))
 
 
 def _launches(tree: Tree, found: Mapping[int, _Total], cycles: Mapping[int, int]) -> Sequence[InstructionLaunches]:
@@ -145,10 +145,10 @@ def _first_executions(tree: Tree) -> Iterable[Lowered]:
 
 def _executions(timing: Timing) -> Mapping[int, int]:
     """Return how often every instruction was executed."""
-    found: defaultdict[int, int] = defaultdict(int)
+    counts: defaultdict[int, int] = defaultdict(int)
     for execution, _, times in repeated(timing.executions):
-        found[execution.instruction] += times
-    return found
+        counts[execution.instruction] += times
+    return counts
 
 
 def _cycles(tree: Tree, timing: Timing, wanted: Iterable[int]) -> Mapping[int, int]:

@@ -25,10 +25,10 @@ class Notice(Keys):
     message: str = says("The notice in words.")
 
 
-def lint_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
+def lint_section(findings: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
     """Yield the findings of the linter."""
-    certain = [each for each in found if each.certain]
-    possible = [each for each in found if not each.certain]
+    certain = [finding for finding in findings if finding.certain]
+    possible = [finding for finding in findings if not finding.certain]
     if certain:
         yield Text(f"lint: {_findings(certain)}", style="bold yellow")
         yield from map(_finding_line, certain)
@@ -39,16 +39,16 @@ def lint_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
         yield from map(_finding_line, possible)
 
 
-def notice_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
+def notice_section(findings: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
     """Yield the notices of the linter, which are not rule violations; empty if there are none."""
-    if found:
-        yield Text(f"notices: {len(found)}", style="dim")
-    yield from map(_finding_line, found)
+    if findings:
+        yield Text(f"notices: {len(findings)}", style="dim")
+    yield from map(_finding_line, findings)
 
 
-def _findings(found: list[LintFinding]) -> str:
-    return f"{len(found)} finding{'s' if len(found) > 1 else ''}"
+def _findings(findings: list[LintFinding]) -> str:
+    return f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
 
 
-def _finding_line(found: LintFinding) -> RenderableType:
-    return indented(Text(f"line {found.span.line}, bundle {found.bundle}: {found.rule}: {found.message}"))
+def _finding_line(finding: LintFinding) -> RenderableType:
+    return indented(Text(f"line {finding.span.line}, bundle {finding.bundle}: {finding.rule}: {finding.message}"))

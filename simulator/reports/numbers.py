@@ -191,8 +191,8 @@ def facts_by_part(target: Target) -> dict[str, tuple[FactEntry, ...]]:
 
 def facts_of(target: Target) -> Iterator[FactEntry]:
     """Yield every fact table of a target, in the order of its description."""
-    for found in facts_by_part(target).values():
-        yield from found
+    for facts in facts_by_part(target).values():
+        yield from facts
 
 
 def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[FactEntry, ...]:

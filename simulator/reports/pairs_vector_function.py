@@ -99,10 +99,10 @@ def _saturation(
 
 def _kernels(target: VectorFunctionTarget, rule: VectorCast) -> dict[str, str]:
     """Return a map from code variant (with its condition) to kernel and elements per trip."""
-    found = {}
+    kernels = {}
     for variant in target.variants:
         if (variant.src, variant.dst) == (rule.src, rule.dst):
             when = "" if variant.when == "always" else f" {variant.when}"
             elements = target.kernels.texts[variant.kernel].elements
-            found[f"{variant.variant}{when}"] = f"{variant.kernel}, {elements} elements per trip"
-    return found
+            kernels[f"{variant.variant}{when}"] = f"{variant.kernel}, {elements} elements per trip"
+    return kernels

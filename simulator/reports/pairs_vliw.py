@@ -46,7 +46,9 @@ def detail(target: VliwTarget, src: Format, dst: Format) -> PairDetail:
 
 def _row(target: VliwTarget, rule: ConvertRow) -> PairEntry:
     src, dst = format_named(rule.src), format_named(rule.dst)
-    mode = next(each for each in target.convert_rounding.modes.values() if each.rounding is not None)
+    mode = next(
+        rounding_mode for rounding_mode in target.convert_rounding.modes.values() if rounding_mode.rounding is not None
+    )
     return PairEntry(
         src=rule.src,
         dst=rule.dst,
@@ -71,19 +73,19 @@ def _mode(target: VliwTarget, rule: ConvertRow, asked: str | None) -> ModeEntry:
 
 def _configuration(target: VliwTarget, rule: ConvertRow) -> dict[str, str | int]:
     """Return the forms of the instruction, and the other instructions that convert the same pair."""
-    found: dict[str, str | int] = {"lanes": ", ".join(rule.lanes) or "lane by lane"}
+    settings: dict[str, str | int] = {"lanes": ", ".join(rule.lanes) or "lane by lane"}
     if rule.lane_sel_max is not None:
-        found["lane_sel_max"] = rule.lane_sel_max
+        settings["lane_sel_max"] = rule.lane_sel_max
     for name, values in (("switches", rule.switches), ("predicate_masks", rule.masks)):
         if values:
-            found[name] = ", ".join(values)
+            settings[name] = ", ".join(values)
     if target.convert(rule.src, rule.dst, "spu") is not None:
-        found["scalar_unit"] = "the same CONVERT"
+        settings["scalar_unit"] = "the same CONVERT"
     integer = [
         other.mnemonic
         for other in target.integer_converts
         if (other.unit, other.src, other.dst) == (_VECTOR, rule.src, rule.dst)
     ]
     if integer:
-        found["with_shift"] = ", ".join(dict.fromkeys(integer))
-    return found
+        settings["with_shift"] = ", ".join(dict.fromkeys(integer))
+    return settings

@@ -186,7 +186,7 @@ def _next(report: RunReport, width: int) -> Iterator[Text]:
     """Yield the next command to try, which corrects or improves the program, and one that shows the cost of a limit."""
     if not report.command:
         return
-    if report.result.races or any(each.stale for each in report.result.stale_reads or ()):
+    if report.result.races or any(read.stale for read in report.result.stale_reads or ()):
         yield _command(("check" if report.result.races else "lint", report.command[0]), width)
         return
     line = report.costliest
@@ -207,8 +207,8 @@ def _launch(report: RunReport) -> int | None:
     loaded = report.result.loaded
     if (launch := loaded.target.kernel_launch) is None:
         return None
-    known = (VECTOR_OPERATIONS.get(each.mnemonic) for each in loaded.tree.instructions)
-    return launch.of(each.kind for each in known if each is not None)
+    operations = (VECTOR_OPERATIONS.get(instruction.mnemonic) for instruction in loaded.tree.instructions)
+    return launch.of(operation.kind for operation in operations if operation is not None)
 
 
 HEAD = ReportSection(_head_text, HeadKeys, brief=_head_text)
@@ -224,8 +224,8 @@ def _basis_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text(f"target {target.name} ({target.title}), engine {report.result.engine}, clock {clock(target)}")
     yield Text()
     rows = (
-        (one.evidence, grouped(one.cycles), share(one.cycles, report.result.cycles), ", ".join(one.operations))
-        for one in report.trust.shares
+        (entry.evidence, grouped(entry.cycles), share(entry.cycles, report.result.cycles), ", ".join(entry.operations))
+        for entry in report.trust.shares
     )
     yield table("evidence", ">cycles", ">share", "operations", rows=rows)
     yield Text()
@@ -306,8 +306,8 @@ def _least(report: RunReport) -> object:
 
 
 def _binding(report: RunReport) -> object:
-    found = report.latencies
-    return ABSENT if found is None else found if found.binds else None
+    latencies = report.latencies
+    return ABSENT if latencies is None else latencies if latencies.binds else None
 
 
 class PipesKeys(Keys):
@@ -329,15 +329,15 @@ def _pipes_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 def _pipe_table(report: RunReport) -> Table:
     pipes, total = report.result.pipes, report.result.cycles
     issuing = report.result.loaded.target.scalar_pipe
-    made = table("cycles by cause", *(f">{pipe}" for pipe in pipes))
+    grid = table("cycles by cause", *(f">{pipe}" for pipe in pipes))
     for cause in present_causes(pipes):
         # Cycles without work, and those in which the issuing pipe waits for all others, are no part of a bottleneck.
         plain = {name for name in pipes if cause is Cause.EMPTY or (name == issuing and cause in WAITING)}
         cells = [_cell(pipe.causes.get(cause, 0), None if name in plain else total) for name, pipe in pipes.items()]
-        made.add_row(str(cause), *cells, style=CAUSE_COLOURS[cause][2])
-    made.add_row("total", *(f"{grouped(sum(pipe.causes.values()))}        " for pipe in pipes.values()))
-    made.add_row("occupied", *(_cell(occupied(pipe.causes), total) for pipe in pipes.values()), style="bold")
-    return made
+        grid.add_row(str(cause), *cells, style=CAUSE_COLOURS[cause][2])
+    grid.add_row("total", *(f"{grouped(sum(pipe.causes.values()))}        " for pipe in pipes.values()))
+    grid.add_row("occupied", *(_cell(occupied(pipe.causes), total) for pipe in pipes.values()), style="bold")
+    return grid
 
 
 def _cell(cycles: int, total: int | None) -> str:
@@ -426,7 +426,8 @@ def _lines_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     others = [line for line in report.lines if line not in shown]
     if others:
         yield _unlisted(
-            f"{grouped(len(others))} lines without work (flags, waits, nop)", sum(each.executions for each in others)
+            f"{grouped(len(others))} lines without work (flags, waits, nop)",
+            sum(other_line.executions for other_line in others),
         )
     if report.inserted:
         yield _unlisted("inserted flags and barriers", report.inserted)
@@ -533,13 +534,13 @@ def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def launch_table(launches: InstructionLaunches, numbered: str = "line") -> Table:
     """Return the lines of launches as a table; `numbered` is the heading of their numbers."""
-    made = table(f">{numbered}", "instruction", ">times", ">cycles", "by cause", "waits for")
+    grid = table(f">{numbered}", "instruction", ">times", ">cycles", "by cause", "waits for")
     for line in launches.lines:
         causes = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in line.causes.items())
         number = "" if line.number is None else str(line.number)
         counts = (grouped(line.executions), grouped(line.cycles))
-        made.add_row(number, line.text, *counts, causes, _waits(line, numbered))
-    return made
+        grid.add_row(number, line.text, *counts, causes, _waits(line, numbered))
+    return grid
 
 
 def _waits(line: LineLaunches, numbered: str) -> str:
@@ -586,21 +587,21 @@ def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     For each limit whose removal costs cycles, a line below gives the reason.
     """
     del width
-    found, cycles = report.gains, report.result.cycles
-    if not found:
+    limits, cycles = report.gains, report.result.cycles
+    if not limits:
         return
     yield Text(f"what if a limit were lifted ({grouped(cycles)} cycles with all limits)", style="bold")
     rows = [
         (gain.name, grouped(gain.cycles), grouped(gain.gained), share(gain.gained, cycles), gain.title)
-        for gain in found
+        for gain in limits
         if gain.gained
     ]
     if rows:
         yield table("lifted", ">cycles", ">gain", ">share", "what it means", rows=rows)
-    for gain in found:
+    for gain in limits:
         if gain.reason:
             yield indented(Text(f"{gain.name} costs {grouped(-gain.gained)} cycles: {gain.reason}"))
-    idle = [gain.name for gain in found if not gain.gained]
+    idle = [gain.name for gain in limits if not gain.gained]
     if idle:
         yield indented(Text(f"no gain: {', '.join(idle)}"))
     yield Text()
@@ -657,10 +658,12 @@ def _brief_facts(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text(counted_facts(report), style="bold")
     for fact in report.facts:
         yield indented(Text(f"{fact.name} ({fact.status}): {described(fact.value)}"))
-        for each in report.sensitivities or ():
-            if each.fact.startswith(f"{fact.name}."):
-                name = each.fact.removeprefix(f"{fact.name}.")
-                yield indented(indented(Text(f"{name}: -10 % {each.less:+,} cycles, +10 % {each.more:+,} cycles")))
+        for sensitivity in report.sensitivities or ():
+            if sensitivity.fact.startswith(f"{fact.name}."):
+                name = sensitivity.fact.removeprefix(f"{fact.name}.")
+                yield indented(
+                    indented(Text(f"{name}: -10 % {sensitivity.less:+,} cycles, +10 % {sensitivity.more:+,} cycles"))
+                )
         yield indented(indented(Text(fact.source, style="dim")))
 
 

@@ -26,31 +26,31 @@ if TYPE_CHECKING:
     from castsim.machines.vliw.findings import StaleRead
 
 
-def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
+def stale_notice(reads: tuple[StaleRead, ...] | None) -> str | None:
     """Return the number, lines and first position of stale reads; None if there are none or the run was not checked."""
-    stale = [each for each in found or () if each.stale]
+    stale = [read for read in reads or () if read.stale]
     if not stale:
         return None
-    times = sum(each.times for each in stale)
+    times = sum(read.times for read in stale)
     often = f", {times} times in all" if times > len(stale) else ""
     if len(stale) == 1:
         return f"1 stale read{often}: this instruction reads an old value, as on the chip; {stale[0].sentence()}"
-    lines = lines_named(each.reader.span.line for each in stale)
+    lines = lines_named(read.reader.span.line for read in stale)
     return (
         f"{len(stale)} stale reads, {lines}{often}: these instructions read old values, as on the chip; "
         f"first {stale[0].sentence()}"
     )
 
 
-def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
+def race_notice(races: Sequence[RaceFinding] | None) -> str | None:
     """Return the number and lines of accesses whose order is not guaranteed; None if there are none."""
-    if not found:
+    if not races:
         return None
-    kinds = {str(each.kind) for each in found}
+    kinds = {str(race.kind) for race in races}
     what = kinds.pop() if len(kinds) == 1 else "finding"
-    lines = lines_named(span.line for each in found for span in each.spans)
-    plural = f"{what}s" if len(found) > 1 else what
-    return f"{len(found)} {plural}, {lines}: on the chip, values and cycles may differ from run to run"
+    lines = lines_named(span.line for race in races for span in race.spans)
+    plural = f"{what}s" if len(races) > 1 else what
+    return f"{len(races)} {plural}, {lines}: on the chip, values and cycles may differ from run to run"
 
 
 def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -173,23 +173,23 @@ class StaleReadsKeys(Keys):
 def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     """Yield the stale reads of the checked mode; empty for machines that interlock or were not checked."""
     del width
-    found = report.result.stale_reads
-    if found is None:
+    reads = report.result.stale_reads
+    if reads is None:
         return
     from castsim.machines.vliw.findings import StaleReadKind  # noqa: PLC0415 - runs of tiles have no registers
 
     yield Text()
-    if not any(each.kind is not StaleReadKind.SAME_BUNDLE for each in found):
+    if not any(read.kind is not StaleReadKind.SAME_BUNDLE for read in reads):
         yield Text("stale reads: none")
     for name, head in _HEADS.items():
         kind = StaleReadKind[name]
-        own = [each for each in found if each.kind is kind]
+        own = [read for read in reads if read.kind is kind]
         if not own:
             continue
         yield Text(f"{head} ({len(own)})", style="dim" if kind is StaleReadKind.SAME_BUNDLE else "bold yellow")
-        for each in own:
-            times = f", {each.times} times" if each.times > 1 else ""
-            yield indented(Text(f"{each.sentence()}{times}"))
+        for read in own:
+            times = f", {read.times} times" if read.times > 1 else ""
+            yield indented(Text(f"{read.sentence()}{times}"))
 
 
 STALE_READS = ReportSection(_stale_reads_text, StaleReadsKeys, options=("--stale-reads",))
@@ -199,7 +199,7 @@ STALE_READS = ReportSection(_stale_reads_text, StaleReadsKeys, options=("--stale
 
 
 def _linted(report: RunReport, *, certain: bool) -> object:
-    return ABSENT if report.findings is None else [each for each in report.findings if each.certain == certain]
+    return ABSENT if report.findings is None else [finding for finding in report.findings if finding.certain == certain]
 
 
 class LintKeys(Keys):
@@ -396,8 +396,8 @@ def section(name: str) -> ReportSection:
     """Return the section with a name, from every report or an additional one."""
     if name in PRINTED:
         return PRINTED[name]
-    found: ReportSection = import_module(f"{sections.__name__}.{name}").SECTION  # only those in use are loaded
-    return found
+    part: ReportSection = import_module(f"{sections.__name__}.{name}").SECTION  # only those in use are loaded
+    return part
 
 
 class CoreEntry(Keys):
@@ -425,12 +425,12 @@ class Run(CommandDocument, name="run", version=8):
 
 def run_document(report: RunReport) -> Document:
     """Return the report as JSON; names include units, a file is null if it was not written."""
-    found: Document = {"schema_version": Run.VERSION}
+    content: Document = {"schema_version": Run.VERSION}
     for name in (*DOCUMENTED, *report.further):
         part = section(name)
         keys = part.keys.of(report)
-        found |= dict.fromkeys(keys) if part.of_time and report.result.untimed else keys
-    return found
+        content |= dict.fromkeys(keys) if part.of_time and report.result.untimed else keys
+    return content
 
 
 _SCREEN, _FEWEST_ROWS = 23, 3
@@ -443,7 +443,11 @@ def run_text(report: RunReport, width: int, *, full: bool = False) -> Renderable
     The table of lines on one screen uses the rows that the other sections leave.
     """
     named = [section(name) for name in PRINTED]
-    texts = [each.text if full else each.brief for each in named if not (each.of_time and report.result.untimed)]
+    texts = [
+        chosen_section.text if full else chosen_section.brief
+        for chosen_section in named
+        if not (chosen_section.of_time and report.result.untimed)
+    ]
     further = [part for name in report.further for part in section(name).text(report, width)]
 
     def shown(rows: int) -> Group:

@@ -81,7 +81,7 @@ def _doubtful_outputs(report: RunReport) -> Iterator[RenderableType]:
     """Yield the outputs with elements that depend on unwritten memory or are not computed."""
     for undefined in report.undefined:
         first = ", ".join(map(str, undefined.first))
-        sizes = next((each.shape for each in report.outputs if each.name == undefined.name), None)
+        sizes = next((output.shape for output in report.outputs if output.name == undefined.name), None)
         total = "" if sizes is None else f" of {grouped(prod(sizes))}"
         count = f"{grouped(undefined.elements)}{total} elements"
         text = f"output {undefined.name}: {count} depend on bytes that nothing wrote"
@@ -133,12 +133,12 @@ class CastLine(Keys):
 
 def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
     """Return the casts whose numbers were computed, in program order."""
-    return tuple(_line(place, counts) for place, counts in report.result.casts.items())
+    return tuple(_line(cast_place, counts) for cast_place, counts in report.result.casts.items())
 
 
-def _line(place: CastPlace, counts: Outcomes) -> CastLine:
-    each = (counts.elements, counts.rounded, counts.clamped, counts.wrapped, counts.overflow, counts.nan)
-    return CastLine(place.line, place.op, place.src, place.dst, *each)
+def _line(cast_place: CastPlace, counts: Outcomes) -> CastLine:
+    numbers = (counts.elements, counts.rounded, counts.clamped, counts.wrapped, counts.overflow, counts.nan)
+    return CastLine(cast_place.line, cast_place.op, cast_place.src, cast_place.dst, *numbers)
 
 
 class CastsKeys(Keys):
@@ -151,17 +151,17 @@ class CastsKeys(Keys):
 def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     """Yield one row per instruction, without columns for effects that did not occur."""
     del width
-    found = cast_lines(report)
-    if not found:
+    lines = cast_lines(report)
+    if not lines:
         return
-    shown = [name for name in OUTCOMES if any(getattr(each, name) for each in found)]
+    shown = [name for name in OUTCOMES if any(getattr(line, name) for line in lines)]
     if not shown:
-        yield Text(f"casts: all {grouped(sum(each.elements for each in found))} numbers exact")
+        yield Text(f"casts: all {grouped(sum(line.elements for line in lines))} numbers exact")
         yield Text()
         return
     rows = (
-        (str(one.line), one.op, grouped(one.elements), *(_number(getattr(one, name)) for name in shown))
-        for one in found
+        (str(line.line), line.op, grouped(line.elements), *(_number(getattr(line, name)) for name in shown))
+        for line in lines
     )
     yield table(">line", "cast", ">elements", *(f">{heading_of(name)}" for name in shown), rows=rows)
     yield Text()
@@ -173,12 +173,12 @@ def _brief_casts(report: RunReport, width: int) -> Iterator[RenderableType]:
     casts = cast_lines(report)
     if not casts:
         return
-    total = sum(each.elements for each in casts)
-    counts = {name: sum(getattr(each, name) for each in casts) for name in OUTCOMES}
+    total = sum(line.elements for line in casts)
+    counts = {name: sum(getattr(line, name) for line in casts) for name in OUTCOMES}
     outcomes = []
     for name, count in counts.items():
         if count:
-            lines = lines_named(each.line for each in casts if getattr(each, name))
+            lines = lines_named(line.line for line in casts if getattr(line, name))
             where = "" if name == Outcome.ROUNDED else f" ({lines})"
             outcomes.append(f"{grouped(count)} {_BECAME.get(name, name)}{where}")
     yield Text(f"casts: {grouped(total)} numbers, {', '.join(outcomes) or 'all exact'}")
@@ -217,11 +217,11 @@ def operation_notes(tree: Tree, target: Target, timing: Timing) -> tuple[Operati
     """Return a note per vector operation and element type of a timed program, sorted."""
     if not target.has_tiles:
         return ()
-    found = set()
+    operations = set()
     for instruction in tree.instructions:
         if instruction.mnemonic in VECTOR_OPERATIONS and instruction.element is not None:
-            found.add((instruction.mnemonic, instruction.element))
-    return tuple(_note(target, mnemonic, element, tree, timing) for mnemonic, element in sorted(found))
+            operations.add((instruction.mnemonic, instruction.element))
+    return tuple(_note(target, mnemonic, element, tree, timing) for mnemonic, element in sorted(operations))
 
 
 class OperationsKeys(Keys):
@@ -303,19 +303,20 @@ class OpaqueKeys(Keys):
 
 def _opaque_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    found = report.result.placeholders
-    if found is None:
+    placeholders = report.result.placeholders
+    if placeholders is None:
         return
-    times = sum(use.executions for use in found.uses)
+    times = sum(use.executions for use in placeholders.uses)
     words = "1 operation is" if times == 1 else f"{grouped(times)} operations are"
-    text = f"at least {grouped(found.without)} cycles; {words} not modelled"
-    if found.resting:
-        share = 100 * found.resting / found.total
-        text += f"; --opaque adds {grouped(found.resting)} of the {grouped(found.total)} cycles ({share:.1f} %)"
+    text = f"at least {grouped(placeholders.without)} cycles; {words} not modelled"
+    if placeholders.resting:
+        share = 100 * placeholders.resting / placeholders.total
+        resting, total = grouped(placeholders.resting), grouped(placeholders.total)
+        text += f"; --opaque adds {resting} of the {total} cycles ({share:.1f} %)"
     yield Text(text, style="yellow")
-    for use in found.uses:
+    for use in placeholders.uses:
         yield indented(Text(_placeholder_line(use)))
-    unset = sorted({use.name for use in found.uses if not use.cycles})
+    unset = sorted({use.name for use in placeholders.uses if not use.cycles})
     if unset:
         yield indented(Text(f"the total omits the time of {', '.join(unset)}: set it with --opaque NAME=CYCLES"))
 
@@ -361,15 +362,15 @@ def _chosen(report: RunReport) -> list[Document]:
 
 def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    found = _effects(report)
-    if not found:
+    effects = _effects(report)
+    if not effects:
         return
     yield Text("results depend on")
     options = report.result.loaded.target.options
-    for option in dict.fromkeys(choice.option for choice in found):
-        own = {choice: lines for choice, lines in found.items() if choice.option == option}
+    for option in dict.fromkeys(choice.option for choice in effects):
+        own = {choice: lines for choice, lines in effects.items() if choice.option == option}
         value = next(iter(own)).value
-        others = ", ".join(str(each) for each in options[option].legal if str(each) != value)
+        others = ", ".join(str(legal_value) for legal_value in options[option].legal if str(legal_value) != value)
         yield indented(Text(f"{option} = {value} (also {others}: --{option})"))
         for choice, lines in own.items():
             yield indented(indented(Text(f"{lines_named(lines)}: {choice.effect}")))
@@ -377,10 +378,10 @@ def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def _effects(report: RunReport) -> dict[ProgramChoice, tuple[int, ...]]:
     """Return every choice with the source lines that it affects, in the order of the walk."""
-    found: dict[ProgramChoice, dict[int, None]] = {}
+    effects: dict[ProgramChoice, dict[int, None]] = {}
     for choice, span in report.result.loaded.executed.choices:
-        found.setdefault(choice, {})[span.line] = None
-    return {choice: tuple(sorted(lines)) for choice, lines in found.items()}
+        effects.setdefault(choice, {})[span.line] = None
+    return {choice: tuple(sorted(lines)) for choice, lines in effects.items()}
 
 
 def _brief_choices(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -431,11 +432,11 @@ def _finite(value: int | float) -> int | float | str:
 
 def _path_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    found = report.result.loaded.executed.decided_by
-    if not found:
+    decisions = report.result.loaded.executed.decided_by
+    if not decisions:
         return
     yield Text("path decided by")
-    by_place = sorted(found, key=_place)
+    by_place = sorted(decisions, key=_place)
     for _, reads in groupby(by_place, key=_place):
         yield indented(Text(_read_line(list(reads))))
 

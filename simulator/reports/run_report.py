@@ -117,7 +117,7 @@ class RunReport:
         """
         loaded, timing = result.loaded, result.timing
         target = loaded.target
-        found = None if result.untimed else limiter(timing)
+        limit = None if result.untimed else limiter(timing)
         costliest = None if result.untimed else costliest_line(loaded.tree, timing, target)
         return cls(
             result=result,
@@ -126,9 +126,9 @@ class RunReport:
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing)[0],
             costliest=costliest,
-            longest=longest_line(loaded.tree, timing, target) if found and costliest is None else "",
-            limiter=found,
-            limit=limit_behind(loaded.tree, timing, target, found.pipe, {found.cause: found.cycles}) if found else "",
+            longest=longest_line(loaded.tree, timing, target) if limit and costliest is None else "",
+            limiter=limit,
+            limit=limit_behind(loaded.tree, timing, target, limit.pipe, {limit.cause: limit.cycles}) if limit else "",
             latencies=None if result.untimed else loaded.latencies(timing),
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(
@@ -136,8 +136,8 @@ class RunReport:
                 for name, array in result.outputs.items()
             ),
             partial=tuple(
-                partial_of(name, found, loaded.arguments[name].format.name, files)
-                for name, found in result.partial.items()
+                partial_of(name, partial, loaded.arguments[name].format.name, files)
+                for name, partial in result.partial.items()
             ),
             undefined=tuple(undefined_of(name, marks, files) for name, marks in result.undefined.items()),
             facts=_by_weight(doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}), sensitivities or ()),
@@ -146,11 +146,14 @@ class RunReport:
         )
 
 
-def _by_weight(facts: tuple[FactEntry, ...], found: tuple[Sensitivity, ...]) -> tuple[FactEntry, ...]:
+def _by_weight(facts: tuple[FactEntry, ...], sensitivities: tuple[Sensitivity, ...]) -> tuple[FactEntry, ...]:
     """Return facts by the weight of their heaviest number; facts without weight keep their order."""
 
     def weight(fact: FactEntry) -> int:
-        return max((each.weight for each in found if each.fact.startswith(f"{fact.name}.")), default=0)
+        return max(
+            (sensitivity.weight for sensitivity in sensitivities if sensitivity.fact.startswith(f"{fact.name}.")),
+            default=0,
+        )
 
     return tuple(sorted(facts, key=lambda fact: -weight(fact)))
 
@@ -170,11 +173,13 @@ def mask_name(name: str) -> str:
     return f"{name}.computed"
 
 
-def partial_of(name: str, found: Partial, fmt: str, files: Mapping[str, Path]) -> PartialOutput:
+def partial_of(name: str, partial: Partial, fmt: str, files: Mapping[str, Path]) -> PartialOutput:
     """Return a partly computed output; `files` are the outputs' and masks' files."""
-    missing = ~found.computed
-    file, mask = (str(files[each]) if each in files else None for each in (name, mask_name(name)))
-    return PartialOutput(name, file, mask, fmt, [*found.values.shape], int(np.count_nonzero(missing)), _first(missing))
+    missing = ~partial.computed
+    file, mask = (str(files[key]) if key in files else None for key in (name, mask_name(name)))
+    return PartialOutput(
+        name, file, mask, fmt, [*partial.values.shape], int(np.count_nonzero(missing)), _first(missing)
+    )
 
 
 def undefined_name(name: str) -> str:

@@ -86,10 +86,10 @@ def sweep(
             + ("" if strides is None else f", {len(strides)} row strides"),
             legal=(f"up to {MOST} shapes; a larger step, such as FIRST:LAST:{-(-count // MOST)}, makes fewer",),
         )
-    found = SweptShapes(auditor)
+    swept = SweptShapes(auditor)
     for rows_, cols_, stride in _watched(shapes(auditor, rows, cols, strides), count, quiet=quiet):
-        found.add(auditor.audit(rows_, cols_, stride))
-    return found
+        swept.add(auditor.audit(rows_, cols_, stride))
+    return swept
 
 
 def shapes(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None) -> Iterator[tuple[int, int, int]]:
@@ -216,20 +216,20 @@ Audits = Sequence[tuple[ScratchAuditor, ScratchAudit]]
 """The casts of one target that use scratch, and the scratch that each needs for one shape."""
 
 
-def every_document(found: Audits) -> Document:
+def every_document(audits: Audits) -> Document:
     """Return the JSON of all casts of one shape: the scratch of each, and the size that serves them all."""
-    auditor, audit = found[0]
-    most = max(each.need.total for _, each in found)
-    return EveryScratch.of(audit, target=auditor.target, formula_bytes=most, casts=found)
+    auditor, audit = audits[0]
+    most = max(shape_audit.need.total for _, shape_audit in audits)
+    return EveryScratch.of(audit, target=auditor.target, formula_bytes=most, casts=audits)
 
 
-def sweep_document(found: SweptShapes) -> Document:
+def sweep_document(swept: SweptShapes) -> Document:
     """Return the JSON of a sweep."""
     differences = [
-        SweepDifference.of(reason=reason, shapes=count, examples=found.examples[reason])
-        for reason, count in found.reasons.most_common()
+        SweepDifference.of(reason=reason, shapes=count, examples=swept.examples[reason])
+        for reason, count in swept.reasons.most_common()
     ]
-    return ScratchSweep.of(found, differences=differences)
+    return ScratchSweep.of(swept, differences=differences)
 
 
 # The scratch of a whole program: the smallest tmp tile each cast can do with, and whether all fits the buffer.

@@ -187,7 +187,7 @@ def specification_pair_document(spec: Specification, src: str, dst: str) -> Docu
         if names in spec.pairs(row)
     ]  # fmt: skip
     if not rules:
-        legal = dict.fromkeys(other for row in spec.casts for one, other in spec.pairs(row) if one == names[0])
+        legal = dict.fromkeys(other for row in spec.casts for first, other in spec.pairs(row) if first == names[0])
         raise IllegalError(f"{spec.name} has no cast {names[0]} -> {names[1]}", legal=legal)
     return SpecificationPair.of(specification=spec.name, src=src, dst=dst, rules=rules)
 
@@ -350,7 +350,7 @@ def targets_diff(first: Target, second: Target) -> Document:
     destinations = [_destinations(target) for target in (first, second)]
     rows = []
     for src in FORMATS:
-        here, there = (found.get(src, ()) for found in destinations)
+        here, there = (casts.get(src, ()) for casts in destinations)
         if here or there:
             alone = tuple(dst for dst in here if dst not in there), tuple(dst for dst in there if dst not in here)
             if here and there:
@@ -370,9 +370,9 @@ def targets_diff(first: Target, second: Target) -> Document:
 
 
 def _destinations(target: Target) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    destinations: dict[str, list[str]] = {}
     for row in pair_rows(target):
-        held = found.setdefault(row.src, [])
-        if row.dst not in held:
-            held.append(row.dst)
-    return {src: tuple(sorted(held, key=list(FORMATS).index)) for src, held in found.items()}
+        names = destinations.setdefault(row.src, [])
+        if row.dst not in names:
+            names.append(row.dst)
+    return {src: tuple(sorted(held, key=list(FORMATS).index)) for src, held in destinations.items()}

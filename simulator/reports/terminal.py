@@ -54,15 +54,17 @@ class FittingTable(Table):
         least, groups = self._fitted(console, options)
         for number, group in enumerate(groups):
             part = copy(self)
-            part.columns = [replace(self.columns[each], _index=place) for place, each in enumerate(group)]
-            for column, each in zip(part.columns, group, strict=True):
-                column.min_width = least[each]
-                if cell_len(str(column.header)) > least[each]:
-                    column.header = "\n".join(wrap(str(column.header), least[each], break_on_hyphens=False))
+            part.columns = [
+                replace(self.columns[column_number], _index=index) for index, column_number in enumerate(group)
+            ]
+            for column, column_number in zip(part.columns, group, strict=True):
+                column.min_width = least[column_number]
+                if cell_len(str(column.header)) > least[column_number]:
+                    column.header = "\n".join(wrap(str(column.header), least[column_number], break_on_hyphens=False))
             if number:
                 part.title = None
                 yield Text()
-            width = max(options.max_width, _width(least[each] for each in group))
+            width = max(options.max_width, _width(least[index] for index in group))
             yield from Table.__rich_console__(part, console, options.update(max_width=width))
 
     def _keys(self, widths: Sequence[int], room: int) -> int:
@@ -120,7 +122,7 @@ def _groups(least: Sequence[int], width: int, keys: Sequence[int]) -> Iterator[l
         return
     group = [*keys]
     for number in range(len(keys), len(least)):
-        if len(group) > len(keys) and _width(least[each] for each in (*group, number)) > width:
+        if len(group) > len(keys) and _width(least[column_number] for column_number in (*group, number)) > width:
             yield group
             group = [*keys]
         group.append(number)
@@ -130,7 +132,7 @@ def _groups(least: Sequence[int], width: int, keys: Sequence[int]) -> Iterator[l
 
 def table(*headings: str, title: str | None = None, rows: Iterable[Iterable[RenderableType]] = ()) -> FittingTable:
     """Return a table; columns whose heading begins with `>` are aligned right."""
-    made = FittingTable(
+    result = FittingTable(
         title=title,
         title_justify="left",
         title_style="bold",
@@ -142,10 +144,12 @@ def table(*headings: str, title: str | None = None, rows: Iterable[Iterable[Rend
     )
     for heading in headings:
         right, text = heading.startswith(">"), heading.removeprefix(">")
-        made.add_column(text, justify="right" if right else "left", no_wrap=right, overflow="fold", min_width=len(text))
+        result.add_column(
+            text, justify="right" if right else "left", no_wrap=right, overflow="fold", min_width=len(text)
+        )
     for row in rows:
-        made.add_row(*row)
-    return made
+        result.add_row(*row)
+    return result
 
 
 def composed(parts: Callable[_Given, Iterator[RenderableType]]) -> Callable[_Given, RenderableType]:
@@ -182,27 +186,27 @@ def width_of(stream: TextIO) -> int:
 
 def pieces(report: RenderableType, stream: TextIO) -> list[str]:
     """Return a report as `rendered` does, in pieces that must not be cut: sentences, and rows of tables."""
-    found: list[str] = []
+    texts: list[str] = []
     for part in _parts(report):
         text = rendered(part, stream).removesuffix("\n")
         if not isinstance(part.renderable if isinstance(part, Padding) else part, Table):
-            found.append(text)
+            texts.append(text)
             continue
         lines = text.split("\n")
         column = len(lines[0]) - len(lines[0].lstrip()) + len((lines[0].split() or [""])[0])
         for number, line in enumerate(lines):
             if number > 1 and not line[:column].strip() and line.strip():  # wrapped, or below the same first cell
-                found[-1] += f"\n{line}"
+                texts[-1] += f"\n{line}"
             else:
-                found.append(line)
-    return found
+                texts.append(line)
+    return texts
 
 
 def _parts(report: RenderableType) -> Iterator[RenderableType]:
     """Yield the parts of a report; texts are split into lines."""
     if isinstance(report, Group):
-        for each in report.renderables:
-            yield from _parts(each)
+        for child in report.renderables:
+            yield from _parts(child)
     elif isinstance(report, Text):
         for line in report.split("\n", allow_blank=True):
             line.no_wrap = report.no_wrap

@@ -53,8 +53,8 @@ def order_keys(codes: Codes, fmt: Format) -> Keys:
         return (wide << left).view(np.int64) >> left.astype(np.int64)
     sign = np.uint64(fmt.sign_bit)
     magnitude = wide & ~sign
-    place = _places(fmt)[magnitude] if isinstance(fmt, TaperedFormat) else magnitude.view(np.int64)
-    return np.where((wide & sign) != 0, -1 - place, place)
+    position = _places(fmt)[magnitude] if isinstance(fmt, TaperedFormat) else magnitude.view(np.int64)
+    return np.where((wide & sign) != 0, -1 - position, position)
 
 
 def is_nan(codes: Codes, fmt: Format) -> NDArray[np.bool_]:
@@ -121,8 +121,8 @@ class AcceptanceSets:
     @property
     def single(self) -> Mask:
         """A mask of the sets with a single code."""
-        one = self.numbers & (self.lowest == self.highest) & (self.further == self.lowest)
-        alone: Mask = one & ~self.nan & ~self.anything
+        single_number = self.numbers & (self.lowest == self.highest) & (self.further == self.lowest)
+        alone: Mask = single_number & ~self.nan & ~self.anything
         return alone
 
 
@@ -237,24 +237,26 @@ def specified_cast(
         ReadError: a specification, format, version, attribute or value is unknown.
         IllegalError: the version lacks the cast or the attribute; the message lists the legal destinations.
     """
-    found = load_specification(spec) if isinstance(spec, str | Path) else spec
-    chosen = _version(found, version)
-    values = _attributes(found, chosen, attributes or {})
+    specification = load_specification(spec) if isinstance(spec, str | Path) else spec
+    chosen = _version(specification, version)
+    values = _attributes(specification, chosen, attributes or {})
     names = _type_name(src), _type_name(dst)
     source: Format | None = None if names[0] == TEXT else _format(src)
-    row = _row(found, chosen, *names, values)
+    row = _row(specification, chosen, *names, values)
     if any(
         values[name] == "1"
-        for name in [name for name, row in found.attributes.items() if row.effect == "reads the source as unsigned"]
+        for name in [
+            name for name, row in specification.attributes.items() if row.effect == "reads the source as unsigned"
+        ]
     ):
-        source = _unsigned(found, source)
+        source = _unsigned(specification, source)
     return SpecifiedCast(
-        spec=found,
+        spec=specification,
         version=chosen,
         src=source,
         dst=None if names[1] == TEXT else _format(dst),
         rule_name=row.rule,
-        since=found.legal_since(*names) or row.since,
+        since=specification.legal_since(*names) or row.since,
         requires=row.requires,
         attributes=values,
     )
@@ -271,15 +273,15 @@ def _format(fmt: Format | str) -> Format:
 
 
 def _version(spec: Specification, version: str | int | None) -> str:
-    known = spec.versions.known
+    versions = spec.versions.known
     if version is None:
         return spec.versions.default
     text = str(version)
-    if text in known:
+    if text in versions:
         return text
-    if spec.versions.between and text.isdecimal() and int(known[0]) <= int(text) <= int(known[-1]):
-        return max((name for name in known if int(name) <= int(text)), key=int)
-    raise ReadError(f"{spec.name} has no version '{text}'", legal=known)
+    if spec.versions.between and text.isdecimal() and int(versions[0]) <= int(text) <= int(versions[-1]):
+        return max((name for name in versions if int(name) <= int(text)), key=int)
+    raise ReadError(f"{spec.name} has no version '{text}'", legal=versions)
 
 
 def _attributes(spec: Specification, version: str, given: Mapping[str, AttributeValue]) -> dict[str, str]:
@@ -301,14 +303,14 @@ def _row(spec: Specification, version: str, src: str, dst: str, attributes: Mapp
         if spec.in_force(row, src, dst, version):
             return row
     later = spec.legal_since(src, dst)
-    known = dict.fromkeys(
+    casts = dict.fromkeys(
         other
         for row in spec.casts
         for source, other in spec.pairs(row)
         if source == src and spec.rank(spec.since(row, src, other)) <= spec.rank(version)
     )
     hint = f"; it came with {later}" if later else ""
-    raise IllegalError(f"{spec.name} {version} has no cast {src} -> {dst}{hint}", legal=known)
+    raise IllegalError(f"{spec.name} {version} has no cast {src} -> {dst}{hint}", legal=casts)
 
 
 def _unsigned(spec: Specification, src: Format | None) -> Format:
@@ -414,8 +416,8 @@ def _against(magnitude: Codes, fmt: Format, dst: FloatFormat) -> _Magnitudes:
         specials=Specials.NONE,
         nan_override=None,
     )
-    found = cast_codes(magnitude, fmt, wide, Policy(Rounding.ODD, Overflow.SATURATE)).astype(np.int64)
-    return _Magnitudes(below=found >> 2, rest=found & 3)
+    odd = cast_codes(magnitude, fmt, wide, Policy(Rounding.ODD, Overflow.SATURATE)).astype(np.int64)
+    return _Magnitudes(below=odd >> 2, rest=odd & 3)
 
 
 def _ends(exact: _Magnitudes, dst: FloatFormat, rule: AcceptanceRule) -> tuple[_I64, _I64, Mask]:
@@ -489,19 +491,19 @@ def acceptance(
         ReadError: a name or value is unknown, or the codes are not those of `src`.
         IllegalError: the specification lacks the cast, or it is a cast of text.
     """
-    found = spec
-    if not isinstance(found, SpecifiedCast):
-        found = specified_cast(found, src, dst, version=version, attributes=attributes)
-    if found.src is None or found.dst is None:
+    specified = spec
+    if not isinstance(specified, SpecifiedCast):
+        specified = specified_cast(specified, src, dst, version=version, attributes=attributes)
+    if specified.src is None or specified.dst is None:
         raise IllegalError("a cast from or to text has no codes on one side")
-    codes = check_codes(codes, found.src)
-    if found.rule.accept is Accept.INTERVAL:
-        assert isinstance(found.dst, FloatFormat)  # the schema asks for it
-        may_flush = found.spec.subnormals.may_flush if found.spec.subnormals else ()
-        sets = interval_sets(codes, found.src, found.dst, found.rule, may_flush)
+    codes = check_codes(codes, specified.src)
+    if specified.rule.accept is Accept.INTERVAL:
+        assert isinstance(specified.dst, FloatFormat)  # the schema asks for it
+        may_flush = specified.spec.subnormals.may_flush if specified.spec.subnormals else ()
+        sets = interval_sets(codes, specified.src, specified.dst, specified.rule, may_flush)
     else:
-        sets = _exact(codes, found, found.src, found.dst)
-    undefined = _undefined(codes, found, found.src, found.dst)
+        sets = _exact(codes, specified, specified.src, specified.dst)
+    undefined = _undefined(codes, specified, specified.src, specified.dst)
     return replace(sets, anything=undefined) if undefined.any() else sets
 
 

@@ -98,10 +98,10 @@ def _listed(apart: Codes, got: Coded, expected: Coded, beside: Mapping[str, Code
     rows = [("index", *columns)]
     rows += [
         (
-            str([int(axis) for axis in place]),
-            *(element_text(int(one.codes[place]), one.format) for one in columns.values()),
+            str([int(axis) for axis in axes]),
+            *(element_text(int(column.codes[axes]), column.format) for column in columns.values()),
         )
-        for place in places
+        for axes in places
     ]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     lines = [
@@ -139,10 +139,10 @@ class CheckedCast:
         __tracebackhide__ = True
         fmt = self.result.format
         encoded = [encode_value(value, fmt) for value in expected]
-        wrong = [str(value) for value, one in zip(expected, encoded, strict=True) if one.inexact]
+        wrong = [str(value) for value, encoding in zip(expected, encoded, strict=True) if encoding.inexact]
         if wrong:
             raise AssertionError(f"{self.label}: expected {', '.join(wrong)}, which {fmt.name} cannot represent")
-        codes = np.array([one.code for one in encoded], code_dtype(fmt))
+        codes = np.array([encoding.code for encoding in encoded], code_dtype(fmt))
         self._compare(Coded(codes.reshape(self._shape(codes)), fmt), any_nan=True)
 
     def assert_bits(self, expected: ArrayLike) -> None:
@@ -166,8 +166,8 @@ class CheckedCast:
             AssertionError: one differs, or the oracle's array has another shape or dtype.
         """
         __tracebackhide__ = True
-        made = np.asarray(oracle(array_from_codes(self.source.codes, self.source.format)))
-        self._compare(coded(made, self.result.format, f"{self.label}: the oracle's result"), any_nan=any_nan)
+        values = np.asarray(oracle(array_from_codes(self.source.codes, self.source.format)))
+        self._compare(coded(values, self.result.format, f"{self.label}: the oracle's result"), any_nan=any_nan)
 
     def _shape(self, codes: Codes) -> tuple[int, ...]:
         """Return the shape of the results for a list of as many elements, otherwise the list's own."""
@@ -210,13 +210,13 @@ class CastChecker:
             src, dst = np.asarray(values).dtype, src
         source, result = format_named(format_name(src)), format_named(format_name(dst))
         array = values if isinstance(values, np.ndarray) else _array(values, source)
-        made = castsim.cast(
+        computed = castsim.cast(
             array, src, dst, target=target, rounding=rounding, overflow=overflow, saturation=saturation, scratch=scratch
         )
         where = "" if target is None else f" on {target if isinstance(target, str | Path) else target.name}"
         label = f"{source.name} -> {result.name}{where}"
         return CheckedCast(
-            Coded(codes_from_array(array, source), source), Coded(codes_from_array(made, result), result), label
+            Coded(codes_from_array(array, source), source), Coded(codes_from_array(computed, result), result), label
         )
 
 
@@ -228,9 +228,11 @@ def _array(values: ArrayLike, fmt: Format) -> Codes:
     """
     numbers = np.asarray(values)
     encoded = [encode_value(number, fmt) for number in numbers.reshape(-1).tolist()]
-    if isinstance(fmt, IntFormat) and any(one.inexact for one in encoded):
+    if isinstance(fmt, IntFormat) and any(encoding.inexact for encoding in encoded):
         raise ReadError(f"{fmt.name} cannot represent all of {str(numbers.tolist())[:60]}")
-    return array_from_codes(np.array([one.code for one in encoded], code_dtype(fmt)).reshape(numbers.shape), fmt)
+    return array_from_codes(
+        np.array([encoding.code for encoding in encoded], code_dtype(fmt)).reshape(numbers.shape), fmt
+    )
 
 
 KernelOracle = Callable[..., ArrayLike | Mapping[str, ArrayLike]]
@@ -274,7 +276,9 @@ class CheckedKernel:
             what = f"{self._label}: output '{name}'"
             got = coded(self.outputs[name], fmt, what)
             expected = coded(np.asarray(array), fmt, f"{what}, by the oracle")
-            beside = {each: coded(given, self._format(each), each) for each, given in self.inputs.items()}
+            beside = {
+                argument: coded(given, self._format(argument), argument) for argument, given in self.inputs.items()
+            }
             if same_elements(expected.codes.shape, got.codes.shape):  # an oracle need not know of axes of 1
                 expected = Coded(expected.codes.reshape(got.codes.shape), fmt)
             assert_same(what, got, expected, beside, any_nan=any_nan)
@@ -299,15 +303,15 @@ class CheckedKernel:
             AssertionError: an instruction may; the message names it, and the missing synchronisation.
         """
         __tracebackhide__ = True
-        found = [f"{each.spans[-1]}: {each.sentence}" for each in self.result.races or ()]
-        found += [f"{each.reader.span}: {each.sentence()}" for each in self.result.stale_reads or () if each.stale]
-        if not found:
+        findings = [f"{race.spans[-1]}: {race.sentence}" for race in self.result.races or ()]
+        findings += [f"{read.reader.span}: {read.sentence()}" for read in self.result.stale_reads or () if read.stale]
+        if not findings:
             return
-        more = [f"  and {len(found) - MOST_FINDINGS} more"] if len(found) > MOST_FINDINGS else []
-        number = len(found)
+        more = [f"  and {len(findings) - MOST_FINDINGS} more"] if len(findings) > MOST_FINDINGS else []
+        number = len(findings)
         what = "violation{s} of order" if self.result.races else "stale read{s}"
         head = f"{self._label}: {number} {what.format(s='s' * (number != 1))}"
-        raise AssertionError("\n".join([head, *(f"  {each}" for each in found[:MOST_FINDINGS]), *more]))
+        raise AssertionError("\n".join([head, *(f"  {line}" for line in findings[:MOST_FINDINGS]), *more]))
 
     @property
     def _label(self) -> str:
@@ -317,17 +321,17 @@ class CheckedKernel:
     def _format(self, name: str) -> Format:
         return self.result.loaded.arguments[name].format
 
-    def _expected(self, made: ArrayLike | Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
+    def _expected(self, expected: ArrayLike | Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
         __tracebackhide__ = True
         names = list(self.outputs)
-        if isinstance(made, Mapping):
-            unknown = [name for name in made if name not in names]
-            if unknown or not made:
+        if isinstance(expected, Mapping):
+            unknown = [name for name in expected if name not in names]
+            if unknown or not expected:
                 raise AssertionError(f"{self._label}: the oracle returned {unknown}; the outputs are {names}")
-            return made
+            return expected
         if len(names) != 1:
             raise AssertionError(f"{self._label}: the oracle returned one array; the outputs are {names}, by name")
-        return {names[0]: made}
+        return {names[0]: expected}
 
 
 class KernelRunner:
@@ -377,8 +381,10 @@ def _arrays(inputs: Mapping[str, Codes | str], result: castsim.Result) -> dict[s
     """Return a program's inputs as arrays of the shapes that it gives them, if the sizes agree."""
     uses = result.loaded.arguments
     texts = {name: given for name, given in inputs.items() if isinstance(given, str)}
-    made = make_inputs(texts, uses)
-    arrays = {name: made[name] if isinstance(given, str) else np.asarray(given) for name, given in inputs.items()}
+    arrays_made = make_inputs(texts, uses)
+    arrays = {
+        name: arrays_made[name] if isinstance(given, str) else np.asarray(given) for name, given in inputs.items()
+    }
     return {
         name: array.reshape(uses[name].shape) if array.size == uses[name].elements else array
         for name, array in arrays.items()

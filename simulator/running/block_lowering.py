@@ -73,11 +73,11 @@ def lower_blocks(src: Format, wanted: BlockFormat, target: Target, rows: int, co
     ways: list[BlockWay] = []
     refused: list[str] = []
     for attempt in (_operations, _chain):
-        for made in attempt(src, wanted, target, rows, cols):
-            if isinstance(made, str):
-                refused.append(made)
+        for chain in attempt(src, wanted, target, rows, cols):
+            if isinstance(chain, str):
+                refused.append(chain)
             else:
-                ways.append(made)
+                ways.append(chain)
     return BlockLowering(src.name, wanted.name, target.name, rows, cols, tuple(ways), tuple(refused))
 
 
@@ -112,8 +112,8 @@ def _chain(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: in
     if wanted.name in _KINDS and chip.tile_operation("tquant.mx") is not None:
         return
     if wanted.block != GROUP or wanted.scale.name != "e8m0":
-        held = f"{wanted.name} has {wanted.block} and {wanted.scale.name}"
-        yield f"the chain is of blocks of {GROUP} with e8m0 scales, {held}"
+        properties = f"{wanted.name} has {wanted.block} and {wanted.scale.name}"
+        yield f"the chain is of blocks of {GROUP} with e8m0 scales, {properties}"
         return
     if not isinstance(wanted.element, IntFormat) and chip.cast("f32", wanted.element.name) is None:
         yield f"{target.name} has no cast from f32 to {wanted.element.name}"
@@ -188,26 +188,26 @@ class _ProgramText:
 
     def move(self, operation: str, argument: str, tile: str, rows: int, cols: int) -> None:
         element = self.arguments[argument]
-        down, across, zero, one = (self.index(value) for value in (rows, cols, 0, 1))
+        down, across, zero, unity = (self.index(value) for value in (rows, cols, 0, 1))
         part = f"!pto.partition_tensor_view<{rows}x{cols}x{element}>"
         self.lines += [
             f"%v{argument} = pto.make_tensor_view %{argument}, shape = [{down}, {across}], "
-            f"strides = [{across}, {one}] : !pto.tensor_view<?x?x{element}>",
+            f"strides = [{across}, {unity}] : !pto.tensor_view<?x?x{element}>",
             f"%p{argument} = pto.partition_view %v{argument}, offsets = [{zero}, {zero}], sizes = [{down}, {across}] : "
             f"!pto.tensor_view<?x?x{element}> -> {part}",
         ]
-        view, held = f"%p{argument} : {part}", f"%{tile} : {self.types[tile]}"
-        ends = (view, held) if operation == "tload" else (held, view)
+        view, typed_tile = f"%p{argument} : {part}", f"%{tile} : {self.types[tile]}"
+        ends = (view, typed_tile) if operation == "tload" else (typed_tile, view)
         self.lines.append(f"pto.{operation} ins({ends[0]}) outs({ends[1]})")
 
     def work(self, mnemonic: str, sources: tuple[str, ...], outputs: tuple[str, ...], more: str = "", *,
              scalar: int | None = None) -> None:  # fmt: skip
-        names, types = [f"%{one}" for one in sources], [self.types[one] for one in sources]
+        names, types = [f"%{name}" for name in sources], [self.types[name] for name in sources]
         if scalar is not None:
-            held = f"%i{len(self.constants)}"
-            self.constants.append(f"{held} = arith.constant {scalar} : i32")
-            names, types = [*names, held], [*types, "i32"]
-        results = ", ".join(f"%{one}" for one in outputs), ", ".join(self.types[one] for one in outputs)
+            constant = f"%i{len(self.constants)}"
+            self.constants.append(f"{constant} = arith.constant {scalar} : i32")
+            names, types = [*names, constant], [*types, "i32"]
+        results = ", ".join(f"%{name}" for name in outputs), ", ".join(self.types[name] for name in outputs)
         given = f"{', '.join(names)} : {', '.join(types)}"
         self.operations.append(mnemonic)
         self.lines.append(f"pto.{mnemonic} ins({given}) outs({results[0]} : {results[1]}){more}")
@@ -224,18 +224,18 @@ def _up(value: int, unit: int) -> int:
 
 
 def _program_of_operation(src: Format, name: str, algorithm: str, rows: int, cols: int) -> str:
-    kind, element, held = _KINDS[name]
+    kind, element, packing = _KINDS[name]
     groups, spelling = rows * cols // GROUP, element_spelling(src.name)
     text = _ProgramText({"x": spelling, "codes": element, "exponents": "ui8"})
     text.tile("a", spelling, rows, cols, (rows, cols))
-    text.tile("q", element, rows, cols // held, (rows, cols // held))
+    text.tile("q", element, rows, cols // packing, (rows, cols // packing))
     text.tile("e", "ui8", 1, _up(groups, 128), (1, groups))
     for tile in ("m", "s"):
         text.tile(tile, spelling, 1, _up(2 * groups, 128), (1, groups))
     text.move("tload", "x", "a", rows, cols)
     attributes = f"quant_type = #pto<quant_type {kind}>, quantScaleAlg = #pto<quant_scale_alg {algorithm}>"
     text.work("tquant.mx", ("a",), ("q", "e", "m", "s"), f" {{{attributes}}}")
-    text.move("tstore", "codes", "q", rows, cols // held)
+    text.move("tstore", "codes", "q", rows, cols // packing)
     text.move("tstore", "exponents", "e", 1, groups)
     return text.text()
 

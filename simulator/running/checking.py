@@ -126,8 +126,8 @@ class Finding:
     """The position with its source line, for display."""
 
     def __repr__(self) -> str:
-        place = ":".join(str(each) for each in (self.file, self.line, self.column) if each is not None)
-        return f"<Finding {self.severity} {place}: {self.message[:60]}>"
+        location = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        return f"<Finding {self.severity} {location}: {self.message[:60]}>"
 
 
 def of_error(error: CastsimError | EngineError, file: str) -> Finding:
@@ -141,14 +141,20 @@ def of_error(error: CastsimError | EngineError, file: str) -> Finding:
 def of_errors(error: CastsimError | EngineError, file: str) -> list[Finding]:
     """Return the findings of an error and its further errors."""
     further = error.further if isinstance(error, CastsimError) else ()
-    return [of_error(one, file) for one in (error, *further)]
+    return [of_error(refusal, file) for refusal in (error, *further)]
 
 
 def of_warnings(warnings: Iterable[WarningText], file: str) -> list[Finding]:
     """Return the findings of warnings."""
     return [
-        placed(Severity.WARNING, one.kind.value, one.text, one.place if isinstance(one.place, Span) else None, file)
-        for one in warnings
+        placed(
+            Severity.WARNING,
+            warning.kind.value,
+            warning.text,
+            warning.place if isinstance(warning.place, Span) else None,
+            file,
+        )
+        for warning in warnings
     ]
 
 
@@ -171,7 +177,9 @@ def placed(
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return distinct findings in the order of the text, those about whole files first."""
-    return tuple(sorted(dict.fromkeys(findings), key=lambda one: (one.file, one.line or 0, one.column or 0)))
+    return tuple(
+        sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.line or 0, finding.column or 0))
+    )
 
 
 # What is wrong with TPC assembly: syntax, what the generation lacks, and what the linter finds.
@@ -187,31 +195,37 @@ def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]
             return
         program = parse_assembly(text, target.dialect, source.file, most)
         flow = Flow(program, target)
-        found, noticed = breaches(flow), notices(flow)
+        findings, noticed = breaches(flow), notices(flow)
     except CastsimError as error:
         yield from of_errors(error, source.file)
         return
     yield from _undeclared_tensors(program, source.file)
-    for one in found:
-        yield _finding(one, Severity.ERROR if one.certain else Severity.WARNING, source.file)
-    for one in noticed:
-        yield _finding(one, Severity.NOTE, source.file)
+    for finding in findings:
+        yield _finding(finding, Severity.ERROR if finding.certain else Severity.WARNING, source.file)
+    for notice in noticed:
+        yield _finding(notice, Severity.NOTE, source.file)
 
 
 def _undeclared_tensors(program: TpcProgram, file: str) -> Iterator[Finding]:
     """Yield tensors that a program uses without declaring them, if it declares any: a run would stop there."""
-    known = {each.number: each.name for each in program.declarations if isinstance(each, TensorDeclaration)}
-    legal = tuple(f"{number} ({name})" for number, name in known.items())
-    for bundle in program.bundles if known else ():
-        for each in filter(None, bundle.slots):
-            number = each.operand("tensor")
-            if isinstance(number, Immediate) and number.value not in known:
+    tensors = {
+        declaration.number: declaration.name
+        for declaration in program.declarations
+        if isinstance(declaration, TensorDeclaration)
+    }
+    legal = tuple(f"{number} ({name})" for number, name in tensors.items())
+    for bundle in program.bundles if tensors else ():
+        for instruction in filter(None, bundle.slots):
+            number = instruction.operand("tensor")
+            if isinstance(number, Immediate) and number.value not in tensors:
                 message = f"tensor {number.value} is not declared"
-                yield placed(Severity.ERROR, "tensor", message, each.span, file, legal=legal, exit_code=1)
+                yield placed(Severity.ERROR, "tensor", message, instruction.span, file, legal=legal, exit_code=1)
 
 
-def _finding(found: LintFinding, severity: Severity, file: str) -> Finding:
-    return placed(severity, found.rule, found.message, found.span, file, exit_code=int(severity is Severity.ERROR))
+def _finding(finding: LintFinding, severity: Severity, file: str) -> Finding:
+    return placed(
+        severity, finding.rule, finding.message, finding.span, file, exit_code=int(severity is Severity.ERROR)
+    )
 
 
 # Which language a file is in, and who checks that.
@@ -329,12 +343,12 @@ def _request(
     defines: Mapping[str, str] | None,
     folders: Sequence[str | Path],
 ) -> LoadRequest:
-    found = LoadRequest(None if target is None else load_target(target), args=args or {}, limits=limits)
+    request = LoadRequest(None if target is None else load_target(target), args=args or {}, limits=limits)
     if not defines and not folders:
-        return found
+        return request
     from castsim.running.loaded import LaunchRequest  # noqa: PLC0415 - loads the compiler of C
 
-    return replace(found, launch=LaunchRequest(defines=defines or {}, folders=tuple(map(Path, folders))))
+    return replace(request, launch=LaunchRequest(defines=defines or {}, folders=tuple(map(Path, folders))))
 
 
 def _language(file: str, given: str | None) -> str | None:
@@ -342,10 +356,10 @@ def _language(file: str, given: str | None) -> str | None:
     if given is not None and given not in LANGUAGES:
         raise ReadError(f"unknown language '{given}'", legal=LANGUAGES)
     suffix = Path(file).suffix.lower()
-    found = given or _SUFFIXES.get(suffix)
-    if found is None and suffix:
+    language = given or _SUFFIXES.get(suffix)
+    if language is None and suffix:
         raise ReadError(f"'{file}' is not in a language that can be checked", legal=[*_SUFFIXES])
-    return found
+    return language
 
 
 def _text(path: str | Path, file: str) -> str:
@@ -381,8 +395,8 @@ def _of_target(path: Path) -> Iterator[Finding]:
 
 
 def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterable[Finding]:
-    found: Iterable[Finding] = language_module(GRAPH).findings_of(path, text, request)
-    return found
+    findings: Iterable[Finding] = language_module(GRAPH).findings_of(path, text, request)
+    return findings
 
 
 # What is wrong with a `.pto` program, of tiles or of vector instructions: syntax, legality, order.
@@ -393,27 +407,27 @@ def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterable[Fi
 # is told.
 
 
-def without(function: pto.Function, place: Span) -> pto.Function | None:
+def without(function: pto.Function, location: Span) -> pto.Function | None:
     """Return a function without the statement at a position and its users.
 
     None if there is no such statement, or the function needs it.
     """
     body = function.body or ()
-    at = (place.line, place.column)
-    before = [node for node in nodes(body) if node.span.file == place.file and _start(node) <= at]
+    at = (location.line, location.column)
+    before = [node for node in nodes(body) if node.span.file == location.file and _start(node) <= at]
     if not before:
         return None
     removed: set[int] = {id(max(before, key=_start))}
     names: set[str] = set()
     while True:
-        found = [node for node in nodes(body) if id(node) in removed or not names.isdisjoint(_names(node))]
-        if any(isinstance(node, Return | Yield | Condition) for node in found):
+        users = [node for node in nodes(body) if id(node) in removed or not names.isdisjoint(_names(node))]
+        if any(isinstance(node, Return | Yield | Condition) for node in users):
             return None
-        defined = {name for node in found for name in _defined(node)}
-        if defined <= names and {id(node) for node in found} <= removed:
+        defined = {name for node in users for name in _defined(node)}
+        if defined <= names and {id(node) for node in users} <= removed:
             return replace(function, body=_kept(body, removed))
         names |= defined
-        removed |= {id(node) for node in found}
+        removed |= {id(node) for node in users}
 
 
 def _start(node: Operation) -> tuple[int, int]:
@@ -422,14 +436,14 @@ def _start(node: Operation) -> tuple[int, int]:
 
 def _names(node: Operation) -> set[str]:
     """Return every text in a statement outside its regions, including names of values."""
-    found: set[str] = set()
-    for each in fields(node):
-        held = getattr(node, each.name)
-        if isinstance(held, str):
-            found.add(held)
-        elif isinstance(held, tuple) and each.name not in REGION_FIELDS:
-            found |= {one for one in held if isinstance(one, str)}
-    return found
+    names: set[str] = set()
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, str):
+            names.add(value)
+        elif isinstance(value, tuple) and field.name not in REGION_FIELDS:
+            names |= {member for member in value if isinstance(member, str)}
+    return names
 
 
 def _defined(node: Operation) -> set[str]:
@@ -440,19 +454,19 @@ def _defined(node: Operation) -> set[str]:
         return {node.value} if node.reads else set()
     if isinstance(node, pto.TileOperation):
         return set(node.outputs) if node.mnemonic in ALIASES else set()
-    found = set(getattr(node, "results", ()))
+    names = set(getattr(node, "results", ()))
     result = getattr(node, "result", None)
-    return found | ({result} if isinstance(result, str) else set())
+    return names | ({result} if isinstance(result, str) else set())
 
 
 def _kept(body: Sequence[Operation], removed: set[int]) -> tuple[Operation, ...]:
-    found = []
+    remaining = []
     for node in body:
         if id(node) in removed:
             continue
         changed = {region: _kept(getattr(node, region), removed) for region in REGION_FIELDS if hasattr(node, region)}
-        found.append(replace(node, **changed) if changed else node)  # type: ignore[arg-type]  # regions of a node
-    return tuple(found)
+        remaining.append(replace(node, **changed) if changed else node)  # type: ignore[arg-type]  # regions of a node
+    return tuple(remaining)
 
 
 TRIED = (1, 2, 16)
@@ -500,14 +514,20 @@ def _with_rests(parsed: pto.Program) -> tuple[pto.Program, frozenset[str]]:
 
     A function that calls an incomplete one is incomplete too.
     """
-    rests = {one.name: one.rest for one in parsed.refused if one.rest is not None}
-    functions = sorted((*parsed.functions, *rests.values()), key=lambda one: (one.span.line, one.span.column))
-    refused = tuple(one for one in parsed.refused if one.rest is None)
+    rests = {refusal.name: refusal.rest for refusal in parsed.refused if refusal.rest is not None}
+    functions = sorted(
+        (*parsed.functions, *rests.values()), key=lambda function: (function.span.line, function.span.column)
+    )
+    refused = tuple(refusal for refusal in parsed.refused if refusal.rest is None)
     partial: frozenset[str] = frozenset()
     more = frozenset(rests)
     while more - partial:
         partial |= more
-        more = frozenset(one.name for one in functions if any(call.callee in partial for call in calls(one.body or ())))
+        more = frozenset(
+            declaration.name
+            for declaration in functions
+            if any(call.callee in partial for call in calls(declaration.body or ()))
+        )
     return replace(parsed, functions=tuple(functions), refused=refused), partial
 
 
@@ -532,30 +552,34 @@ def _function_findings(
             yield from of_errors(error, source.file)
         return
     unknown = {
-        one.name: one.type.name
-        for one in function.arguments
-        if isinstance(one.type, pto.ScalarType) and one.name not in request.args
+        argument.name: argument.type.name
+        for argument in function.arguments
+        if isinstance(argument.type, pto.ScalarType) and argument.name not in request.args
     }
     missing = [name for name, kind in unknown.items() if kind not in _FLOATS]  # these decide no bounds
-    pointers = [one.name for one in function.arguments if in_buffer(one.type) and one.name not in request.args]
+    pointers = [
+        argument.name
+        for argument in function.arguments
+        if in_buffer(argument.type) and argument.name not in request.args
+    ]
     guesses = [
         dict.fromkeys(pointers, 0) | dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])
     ]
-    found = [
+    attempts = [
         _walked(
             parsed, flat, source, target, replace(request, args=_given(function, request.args) | guess), whole=whole
         )
         for guess in guesses
     ]
-    for refusal in found[0].errors:
-        if all(_has(one.errors, refusal) for one in found[1:]):
+    for refusal in attempts[0].errors:
+        if all(_has(attempt.errors, refusal) for attempt in attempts[1:]):
             yield from of_errors(refusal, source.file)
     untold = (*_UNTOLD, WarningKind.UNDEFINED) if missing else _UNTOLD
-    yield from of_warnings((one for one in found[0].warnings if one.kind not in untold), source.file)
-    for race in found[0].races if not missing else ():
+    yield from of_warnings((warning for warning in attempts[0].warnings if warning.kind not in untold), source.file)
+    for race in attempts[0].races if not missing else ():
         yield placed(Severity.ERROR, str(race.kind), race.message, race.spans[-1], source.file, race.missing, (), 1)
-    if found[0].limit is not None:
-        limit = found[0].limit
+    if attempts[0].limit is not None:
+        limit = attempts[0].limit
         yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
     for name in pointers:
         text = f"@{function.name}: %{name} is taken as the first byte of the buffer"
@@ -569,12 +593,12 @@ def _function_findings(
 
 def _given(function: pto.Function, args: Mapping[str, int | float]) -> dict[str, int | float]:
     """Return the given values of a function's arguments."""
-    names = {one.name for one in function.arguments} | core_numbers(function)
+    names = {argument.name for argument in function.arguments} | core_numbers(function)
     return {name: value for name, value in args.items() if name.partition("[")[0] in names}
 
 
 def _has(errors: tuple[Error, ...], wanted: Error) -> bool:
-    return any((one.message, one.span) == (wanted.message, wanted.span) for one in errors)
+    return any((refusal.message, refusal.span) == (wanted.message, wanted.span) for refusal in errors)
 
 
 def _walked(
@@ -608,6 +632,9 @@ def _walked(
         else:
             warnings, races = issued.loaded.executed.warnings if certain else (), issued.races or ()
             if errors or not certain or not whole:  # what was left out may have been what gives bytes their values
-                warnings, races = tuple(one for one in warnings if one.kind is not WarningKind.UNDEFINED), ()
+                warnings, races = (
+                    tuple(warning for warning in warnings if warning.kind is not WarningKind.UNDEFINED),
+                    (),
+                )
             return _FunctionWalks(tuple(errors), warnings, races)
     return _FunctionWalks(tuple(errors))

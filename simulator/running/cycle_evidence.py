@@ -144,13 +144,13 @@ class Trust:
     def percentages(self) -> list[tuple[str, int]]:
         """Return the evidence with integer percentages that add up to 100, largest first."""
         cycles: dict[str, int] = {}
-        for each in self.shares:
-            cycles[each.evidence] = cycles.get(each.evidence, 0) + each.cycles
+        for entry in self.shares:
+            cycles[entry.evidence] = cycles.get(entry.evidence, 0) + entry.cycles
         parts = {name: divmod(100 * own, max(1, self.cycles)) for name, own in cycles.items()}
         missing = 100 - sum(percent for percent, _ in parts.values())
         rounded_up = sorted(parts, key=lambda name: -parts[name][1])[: max(0, missing)]
         percents = [(name, percent + (name in rounded_up)) for name, (percent, _) in parts.items()]
-        return sorted(percents, key=lambda each: -each[1])
+        return sorted(percents, key=lambda share: -share[1])
 
     def sentence(self) -> str:
         """Return the evidence for the cycles and their range in one line."""
@@ -192,27 +192,34 @@ def trust_of_works(
     """
     shares: dict[tuple[SourceKind, Standing], list[tuple[int, str]]] = {}
     covered = low = high = 0.0
-    known, kinds = {}, dict[str, None]()
+    by_kind, kinds = {}, dict[str, None]()
     for work, cycles in works.items():
         holds = not differs_from_shipped(target, work, facts, facts_of)
         shares.setdefault(_basis(target, work, facts, measured=holds), []).append((cycles, work.label))
         computes = work.kind not in (*_FACTS, BUNDLES)
-        if holds and (found := residuals_of(target.lineage.name, work.kind, pooled=computes)) is not None:
-            known[found.kind] = found
+        if holds and (kind_residuals := residuals_of(target.lineage.name, work.kind, pooled=computes)) is not None:
+            by_kind[kind_residuals.kind] = kind_residuals
             kinds[work.kind] = None
-            below, above = found.around(cycles)
+            below, above = kind_residuals.around(cycles)
             covered, low, high = covered + cycles, low + below, high + above
-    made = [
+    trust_shares = [
         Share(basis, standing, sum(cycles for cycles, _ in own), tuple(label for _, label in sorted(own, reverse=True)))
         for (basis, standing), own in shares.items()
     ]
-    rows, order = sum(found.rows for found in known.values()), list(Standing)
+    rows, order = sum(entry.rows for entry in by_kind.values()), list(Standing)
     interval = None
-    if known and covered:
+    if by_kind and covered:
         interval = CycleInterval(
-            min(found.share for found in known.values()), round(covered), int(low), -int(-high // 1), rows, tuple(kinds)
+            min(entry.share for entry in by_kind.values()),
+            round(covered),
+            int(low),
+            -int(-high // 1),
+            rows,
+            tuple(kinds),
         )
-    return Trust(total, tuple(sorted(made, key=lambda share: (order.index(share.standing), -share.cycles))), interval)
+    return Trust(
+        total, tuple(sorted(trust_shares, key=lambda share: (order.index(share.standing), -share.cycles))), interval
+    )
 
 
 def sensitivities(
@@ -228,21 +235,21 @@ def sensitivities(
         total: the cycles of the run.
         rerun: takes a change to the target, and returns the cycles with it.
     """
-    found = []
+    entries = []
     for path, status, value in _numbers(target, facts):
         changes = [_change(path, value, sign, total, rerun) for sign in (-1, 1)]
         less, more = (change if change is not None else 0 for change in changes)
         if less or more:
-            found.append(Sensitivity(path, status, Decimal(value), less, more))
-    return tuple(sorted(found, key=lambda each: (-each.weight, each.fact)))
+            entries.append(Sensitivity(path, status, Decimal(value), less, more))
+    return tuple(sorted(entries, key=lambda sensitivity: (-sensitivity.weight, sensitivity.fact)))
 
 
 def fact_at(target: Target, path: str) -> Fact | None:
     """Return the fact at a path of the description; None if there is none."""
-    held: object = target
+    value: object = target
     for name in path.split("."):
-        held = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
-    return held if isinstance(held, Fact) else None
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return value if isinstance(value, Fact) else None
 
 
 def _change(
@@ -289,12 +296,12 @@ def _cycles_of_works(
     """Return all cycles of a run by kind of work."""
     if not target.has_tiles:
         stalls = timing.pipes["LOAD"].causes if timing.total else {}  # all slots stall together
-        found = {
+        cycles_by_work = {
             OperationKindWork(cause, f"waits for {words} of global memory"): stalls.get(cause, 0)
             for cause, words in ((Cause.MEMORY_LATENCY, "loads"), (Cause.MEMORY_BANDWIDTH, "the rate"))
         }
-        found[OperationKindWork(BUNDLES, BUNDLES)] = timing.total - sum(found.values())
-        return {work: cycles for work, cycles in found.items() if cycles}
+        cycles_by_work[OperationKindWork(BUNDLES, BUNDLES)] = timing.total - sum(cycles_by_work.values())
+        return {work: cycles for work, cycles in cycles_by_work.items() if cycles}
     spent: dict[str, dict[OperationKindWork, int]] = {}
     shared = any(_FACTS[_TOTAL].match(fact) for fact in timing.facts)
     for operation, _, times in repeated(timing.operations):

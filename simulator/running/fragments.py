@@ -58,9 +58,9 @@ class Fragment:
         try:
             yield
         except CastsimError as error:
-            for one in (error, *error.further):
-                if self.statements and one.span is not None and one.span.file == NAME:
-                    one.span = self.statements.get(one.span.line, next(iter(self.statements.values())))
+            for refusal in (error, *error.further):
+                if self.statements and refusal.span is not None and refusal.span.file == NAME:
+                    refusal.span = self.statements.get(refusal.span.line, next(iter(self.statements.values())))
             raise
 
 
@@ -75,7 +75,10 @@ def whole(text: str, target: Target) -> Fragment:
         return Fragment(Source(NAME, Language.ASSEMBLY, text))
     source = SourceText(NAME, text)
     statements = [
-        [_Word(one[0], Span.within(source, one.start(), len(one[0]))) for one in _words(text, match)]
+        [
+            _Word(word_match[0], Span.within(source, word_match.start(), len(word_match[0])))
+            for word_match in _words(text, match)
+        ]
         for match in _STATEMENT.finditer(text)
     ]
     named = {word.text.lower() for words in statements for word in words}
@@ -236,7 +239,7 @@ class _FragmentWriter:
 
     def fragment(self) -> Fragment:
         """Return the whole program."""
-        stored = [one for one in self.results if one.name not in self.taken]
+        stored = [stored_value for stored_value in self.results if stored_value.name not in self.taken]
         named = [*_named("src", self.inputs), *_named("dst", stored)]
         arguments = ", ".join(f"%{name}: {format_type(PointerType(value.format.name))}" for name, value in named)
         start = named[0][1].statement
@@ -297,7 +300,7 @@ def _format(word: _Word) -> Format:
 
 
 def _shape(word: _Word) -> tuple[int, int]:
-    found = _SHAPE.fullmatch(word.text)
-    if found is None or not int(found[1]) or not int(found[2]):
+    match = _SHAPE.fullmatch(word.text)
+    if match is None or not int(match[1]) or not int(match[2]):
         raise word.error(f"'{word.text}' is not a shape", "ROWSxCOLS, such as 16x512")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])

@@ -75,12 +75,12 @@ def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
     Raises:
         ReadError: a limit is unknown; the message lists the known ones.
     """
-    known = limits_known(target)
+    limits = limits_known(target)
     if ALL in names:
-        names = [*(name for name in names if name != ALL), *known]
+        names = [*(name for name in names if name != ALL), *limits]
     for name in names:
-        if name not in known:
-            raise ReadError(f"{target.name} has no what-if '{name}'", legal=known)
+        if name not in limits:
+            raise ReadError(f"{target.name} has no what-if '{name}'", legal=limits)
         if name in target.what_if:
             lifted(target, name)
     return tuple(dict.fromkeys(names))
@@ -105,18 +105,18 @@ def gains(
     Raises:
         ReadError: see `limits_asked_for`.
     """
-    found = []
+    limits = []
     for name in limits_asked_for(target, names):
         if name not in target.what_if:
             if latencies is not None:
-                found.append(LiftedLimit(name, _NO_LATENCY, {}, timing.total - latencies.gained, latencies.gained))
+                limits.append(LiftedLimit(name, _NO_LATENCY, {}, timing.total - latencies.gained, latencies.gained))
             continue
         limit = target.what_if[name]
         without = rerun(lambda chosen, name=name: lifted(chosen, name))  # type: ignore[misc]
         gained = timing.total - without.total
         reason = _reason(timing, without) if gained < 0 else ""
-        found.append(LiftedLimit(name, limit.title, dict(limit.set), without.total, gained, reason))
-    return tuple(sorted(found, key=lambda gain: -gain.gained))
+        limits.append(LiftedLimit(name, limit.title, dict(limit.set), without.total, gained, reason))
+    return tuple(sorted(limits, key=lambda gain: -gain.gained))
 
 
 def _reason(before: Timing, after: Timing) -> str:
@@ -126,12 +126,12 @@ def _reason(before: Timing, after: Timing) -> str:
         for pipe, timing in after.pipes.items()
         for cause, cycles in timing.causes.items()
     ]
-    grown = [each for each in grown if each[0] > 0]
+    grown = [growth for growth in grown if growth[0] > 0]
     # Waiting grows on every other pipe when one takes longer: it is no reason by itself.
-    own = [each for each in grown if each[2] not in WAITING] or grown
-    named = sorted(own, key=lambda each: -each[0])[:_NAMED]
+    own = [growth for growth in grown if growth[2] not in WAITING] or grown
+    named = sorted(own, key=lambda growth: -growth[0])[:_NAMED]
     numbers = [f"{cause} of {pipe} {cycles - more} -> {cycles}" for more, pipe, cause, cycles in named]
-    why = [_WHY[cause] for cause in dict.fromkeys(each[2] for each in named) if cause in _WHY]
+    why = [_WHY[cause] for cause in dict.fromkeys(entry[2] for entry in named) if cause in _WHY]
     return ": ".join(part for part in (", ".join(numbers), "; ".join(why)) if part)
 
 
@@ -227,7 +227,7 @@ def spending(pipe: str, causes: Mapping[Cause, int]) -> str:
 def longest_line(tree: Tree, timing: Timing, target: Target) -> str:
     """Return the line that occupies a pipe longest, in words: for runs in which no single line costs cycles."""
     lines = _occupied_lines(tree, timing, target).values()
-    line = max(lines, key=lambda each: each.occupied, default=None)
+    line = max(lines, key=lambda candidate: candidate.occupied, default=None)
     if line is None:
         return ""
     instruction = tree.instructions[line.costliest]

@@ -253,12 +253,12 @@ def races_of(
     if how.races == IGNORE:
         return None, ()
     check_executions(tree, how.limits.walk, "executions that are compared for races", Idle(PATH_ONLY), SLOTS)
-    found = find_races(tree, tile_target(target), unwritten=unwritten)
-    races = tuple(each for each in found if each.kind is not RaceKind.UNWRITTEN)
+    found_races = find_races(tree, tile_target(target), unwritten=unwritten)
+    races = tuple(race for race in found_races if race.kind is not RaceKind.UNWRITTEN)
     if races and how.races == STOP:
         raise refusal(races)
-    gaps = (each for each in found if each.kind is RaceKind.UNWRITTEN)
-    return races, tuple(WarningText(WarningKind.UNDEFINED, each.message, each.spans[-1]) for each in gaps)
+    gaps = (race for race in found_races if race.kind is RaceKind.UNWRITTEN)
+    return races, tuple(WarningText(WarningKind.UNDEFINED, race.message, race.spans[-1]) for race in gaps)
 
 
 # What follows the values of a run, operation by operation, and alters nothing.
@@ -339,13 +339,13 @@ def check_executions(
     if executions(tree.root, idle, most_trips) <= limit:
         return
     node: Node = tree.root
-    found: Node = node
+    inner: Node = node
     while isinstance(node, Block | Loop):
         if isinstance(node, Loop):
-            found = node
+            inner = node
             break
         node = max(node.items, key=lambda item: executions(item, idle, most_trips))
-    first = _first(found)
+    first = _first(inner)
     raise walk_limit(limit, what, None if first is None else tree.instructions[first.instruction].span)
 
 

@@ -82,9 +82,9 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
     def arguments(self) -> Mapping[str, ArgumentUse]:
         """The tensor arguments; their used sizes are known only after the walk."""
         return {
-            each.name: ArgumentUse(argument_format(each.type))
-            for each in self.function.arguments
-            if isinstance(each.type, pto.PointerType) and not in_buffer(each.type)
+            argument.name: ArgumentUse(argument_format(argument.type))
+            for argument in self.function.arguments
+            if isinstance(argument.type, pto.PointerType) and not in_buffer(argument.type)
         }
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
@@ -96,13 +96,13 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
-        found = self._elements(inputs, how)
-        walked, recorder = self._recorded(how, found)
+        elements = self._elements(inputs, how)
+        walked, recorder = self._recorded(how, elements)
         # What is read and nothing wrote is followed byte by byte with the values.
         races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)[0]
         if not how.values:
             return ExecutionResult(
-                self._loaded(walked, recorder, _defaults(found, {*inputs, *self.elements})), races=races
+                self._loaded(walked, recorder, _defaults(elements, {*inputs, *self.elements})), races=races
             )
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
@@ -141,15 +141,15 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
             for run in range(len(inputs))
         ]
 
-    def _recorded(self, how: RunOptions, found: ReadElements) -> tuple[Walked, RecordingUnit]:
+    def _recorded(self, how: RunOptions, elements: ReadElements) -> tuple[Walked, RecordingUnit]:
         """Return the walk that finds what the program uses, and its recorder."""
         if how.limits in self.recorded:
             return self.recorded[how.limits]
         recorder = self.units.recorder(as_written=self.as_written)
-        made = self._walk(recorder, how, ReadElements(found.read)), recorder
+        recorded = self._walk(recorder, how, ReadElements(elements.read)), recorder
         if not reads_memory(self.function.body or ()):
-            self.recorded[how.limits] = made
-        return made
+            self.recorded[how.limits] = recorded
+        return recorded
 
     def _elements(self, inputs: Inputs, how: RunOptions) -> ReadElements:
         """Return the elements that the scalar unit reads: empty if the program has no such instruction.
@@ -160,11 +160,11 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         Raises:
             ReadError: the sizes keep growing.
         """
-        found = ReadElements()
+        elements = ReadElements()
         if not reads_memory(self.function.body or ()):
-            return found
+            return elements
         for _ in range(_ROUNDS):
-            walked = self._walk(PathOnly(), how, ReadElements(found.read))
+            walked = self._walk(PathOnly(), how, ReadElements(elements.read))
             check_elements(walked.arguments, how.limits.max_elements)
             missing = [name for name, use in walked.arguments.items() if use.needs_input and name not in inputs]
             given = inputs if how.values else {**inputs, **dict.fromkeys(missing, "zeros")}
@@ -172,11 +172,11 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
             try:
                 self._values(walked, given, how, fresh)
             except TileError:  # an argument is smaller than it will be once these elements are known
-                if fresh.read == found.read:
+                if fresh.read == elements.read:
                     raise
-            if fresh.read == found.read:
+            if fresh.read == elements.read:
                 return fresh
-            found = fresh
+            elements = fresh
         raise ReadError(
             f"@{self.entry}: the sizes of its arguments depend on elements that it reads, and {_ROUNDS} attempts "
             "found no consistent sizes", legal=("--in NAME=FILE.npy",),
@@ -244,18 +244,18 @@ def micro_program(
     )  # fmt: skip
 
 
-def _defaults(found: ReadElements, inputs: Collection[str]) -> Warnings:
+def _defaults(elements: ReadElements, inputs: Collection[str]) -> Warnings:
     """Add notes about elements without a given value."""
     return tuple(
         WarningText(WarningKind.DEFAULT_READ, f"no input for %{name}: its elements are taken as 0", span)
-        for name, span in found.arguments.items()
+        for name, span in elements.arguments.items()
         if name not in inputs
     )
 
 
 def _undefined(memory: MicroMemory) -> Warnings:
     """Add notes about outputs with undefined bytes."""
-    found = []
+    warnings = []
     for name, marks in memory.undefined.items():
         count = int(np.count_nonzero(marks))
         if count:
@@ -264,5 +264,5 @@ def _undefined(memory: MicroMemory) -> Warnings:
                 f"output {name}: {count} of its {marks.size} bytes are not defined, the first is byte {first}: "
                 "they come from lanes or bytes of the buffer that nothing has written"
             )
-            found.append(WarningText(WarningKind.UNDEFINED, text))
-    return tuple(found)
+            warnings.append(WarningText(WarningKind.UNDEFINED, text))
+    return tuple(warnings)

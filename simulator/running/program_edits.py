@@ -66,12 +66,12 @@ class Edited:
 
     def text(self) -> str:
         """Return the whole text after all edits."""
-        found: list[str] = []
+        lines: list[str] = []
         for number, line in enumerate(self.lines):
-            found += self.before.get(number, ())
-            found += self.instead.get(number, (line,))
-        found += self.before.get(len(self.lines), ())
-        return "\n".join(found)
+            lines += self.before.get(number, ())
+            lines += self.instead.get(number, (line,))
+        lines += self.before.get(len(self.lines), ())
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class TileText:
 
     def has(self, *kinds: type[pto.Operation]) -> bool:
         """Return whether it has a statement of any of some kinds."""
-        return any(isinstance(one.node, kinds) for one in self.all())
+        return any(isinstance(statement.node, kinds) for statement in self.all())
 
     def written(self, statement: TextOperation) -> list[str]:
         """Return the lines of a statement."""
@@ -102,17 +102,17 @@ class TileText:
     def constants(self) -> dict[str, int]:
         """Return the integer constants of the function by name."""
         return {
-            one.node.result: one.node.value
-            for one in self.all()
-            if isinstance(one.node, pto.Constant) and isinstance(one.node.value, int)
+            statement.node.result: statement.node.value
+            for statement in self.all()
+            if isinstance(statement.node, pto.Constant) and isinstance(statement.node.value, int)
         }
 
 
 def each_of(statements: Sequence[TextOperation]) -> Iterator[TextOperation]:
     """Yield statements and those inside them."""
-    for one in statements:
-        yield one
-        yield from each_of(one.body)
+    for statement in statements:
+        yield statement
+        yield from each_of(statement.body)
 
 
 def read_text(text: str, file: str, entry: str | None) -> TileText | None:
@@ -124,9 +124,9 @@ def read_text(text: str, file: str, entry: str | None) -> TileText | None:
         program = parse(text, file)
     except CastsimError:
         return None
-    with_body = [one for one in program.functions if one.body is not None]
-    named = [one for one in with_body if one.name == (entry or "").removeprefix("@")]
-    chosen = named or [one for one in with_body if one.is_entry] or with_body
+    with_body = [declaration for declaration in program.functions if declaration.body is not None]
+    named = [declaration for declaration in with_body if declaration.name == (entry or "").removeprefix("@")]
+    chosen = named or [declaration for declaration in with_body if declaration.is_entry] or with_body
     if not chosen:
         return None
     function, lines = chosen[0], tuple(text.split("\n"))
@@ -134,14 +134,14 @@ def read_text(text: str, file: str, entry: str | None) -> TileText | None:
     statements = _statements(function.body or (), bare, ())
     if statements is None:
         return None
-    starts = [one.first for one in each_of(statements)]
+    starts = [statement.first for statement in each_of(statements)]
     return TileText(text, lines, function, statements) if len(set(starts)) == len(starts) else None
 
 
 def _statements(
     body: Sequence[pto.Operation], bare: Sequence[str], path: tuple[pto.Operation, ...]
 ) -> tuple[TextOperation, ...] | None:
-    found = []
+    statements = []
     for node in body:
         first = node.span.line - 1
         last = _end(bare, first)
@@ -154,8 +154,8 @@ def _statements(
             inside = _statements((*node.then_body, *node.else_body), bare, (*path, node))
         if inside is None:
             return None
-        found.append(TextOperation(node, first, last, path, inside))
-    return tuple(found)
+        statements.append(TextOperation(node, first, last, path, inside))
+    return tuple(statements)
 
 
 def _end(bare: Sequence[str], first: int) -> int | None:
@@ -188,15 +188,17 @@ def with_inserted_flags(loaded: Loaded) -> str:
         reason = "its pipes wait for each other's bytes" if loaded.tree.interlocked else "the program has its own"
         raise ReadError(f"no flags were inserted into @{loaded.entry}: {reason}", legal=("--sync insert",))
     text = read_text(loaded.source, loaded.file, loaded.entry)
-    statements = {} if text is None else {one.number: one for one in text.all()}
+    statements = {} if text is None else {statement.number: statement for statement in text.all()}
     if text is None or not all(note.span.line in statements for note in inserted.notes):
-        options = [f"// castsim: option {one.name}={one.value}\n" for one in options_named(loaded.source, loaded.file)]
+        options = [
+            f"// castsim: option {option.name}={option.value}\n" for option in options_named(loaded.source, loaded.file)
+        ]
         program = parse(loaded.source, loaded.file, go_past_refused=True)
         return "".join(options) + print_program(replace(program, functions=(inserted.function,)))
     edited = text.edited()
     for note in inserted.notes:
-        one = statements[note.span.line]
-        goes_before = note.place is Place.BEFORE or isinstance(one.node, pto.Return)
-        line = one.first if goes_before else one.last + 1
-        edited.insert(line, [indent(text.lines[one.first]) + note.text])
+        statement = statements[note.span.line]
+        goes_before = note.place is Place.BEFORE or isinstance(statement.node, pto.Return)
+        line = statement.first if goes_before else statement.last + 1
+        edited.insert(line, [indent(text.lines[statement.first]) + note.text])
     return edited.text()

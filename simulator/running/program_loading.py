@@ -96,13 +96,13 @@ class TileProgram(InTileLanguage, Loaded):
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Find races, and compute values."""
-        found, gaps = races_of(self.tree, self.target, how)
+        races, gaps = races_of(self.tree, self.target, how)
         warned = replace(self, executed=replace(self.executed, warnings=(*self.executed.warnings, *gaps)))
         if how.values:
-            return warned._computed(inputs, how, found, written=not gaps)
+            return warned._computed(inputs, how, races, written=not gaps)
         for name in inputs:
             check_known(name, self.arguments)
-        return ExecutionResult(warned, races=found)
+        return ExecutionResult(warned, races=races)
 
     def _computed(
         self, inputs: Inputs, how: RunOptions, races: tuple[RaceFinding, ...] | None, *, written: bool
@@ -123,7 +123,7 @@ class TileProgram(InTileLanguage, Loaded):
             put_elements(memory[name], self.arguments[name], given)
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
-        opaque = any(each.role is InstructionRole.OPAQUE for each in self.tree.instructions)
+        opaque = any(instruction.role is InstructionRole.OPAQUE for instruction in self.tree.instructions)
         followed = TaintTracker.beside(buffer, memory, written=written) if opaque or not written else None
         counts = CastCounts()
         follower = followed if how.watch is None else how.watch.tiles(buffer, memory, followed)
@@ -274,11 +274,11 @@ def _as_named(target: Target, text: str, file: str) -> Target:
     Raises:
         ReadError: the option does not exist, or the value is not legal; the error has its position.
     """
-    for one in options_named(text, file):
+    for option in options_named(text, file):
         try:
-            target = with_options(target, {one.name: one.value})
+            target = with_options(target, {option.name: option.value})
         except ReadError as error:
-            raise error.at(one.span) from None
+            raise error.at(option.span) from None
     return target
 
 
@@ -295,9 +295,9 @@ def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
     most, entry = request.limits.max_statements, request.entry
     if entry is not None:
         name = entry.removeprefix("@")
-        found = parse(text, file, max_statements=most, go_past_refused=True, only=name)
-        if name in {one.name for one in found.functions} | {one.name for one in found.refused}:
-            return found
+        parsed = parse(text, file, max_statements=most, go_past_refused=True, only=name)
+        if name in {function.name for function in parsed.functions} | {refusal.name for refusal in parsed.refused}:
+            return parsed
     return parse(text, file, max_statements=most, go_past_refused=True)
 
 
@@ -343,9 +343,9 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
     def arguments(self) -> Mapping[str, ArgumentUse]:
         """The tensor arguments; their used sizes are known only after the walk."""
         return {
-            each.name: ArgumentUse(held_format(element_format(each.type.element))[0])
-            for each in self.walking.function.arguments
-            if isinstance(each.type, pto.PointerType)
+            argument.name: ArgumentUse(held_format(element_format(argument.type.element))[0])
+            for argument in self.walking.function.arguments
+            if isinstance(argument.type, pto.PointerType)
         }
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
@@ -363,10 +363,10 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
         """
         contents = _Contents(inputs, self.arguments, how)
         for _ in range(_ROUNDS):
-            found = self.walking.program(self._memory(contents, how))
-            if contents.fits(found.arguments):
-                return found
-            contents.sized = found.arguments
+            walked_program = self.walking.program(self._memory(contents, how))
+            if contents.fits(walked_program.arguments):
+                return walked_program
+            contents.sized = walked_program.arguments
         raise ReadError(
             f"@{self.entry}: sizes of random inputs depend on their values; {_ROUNDS} attempts found none that agree",
             legal=("--in NAME=FILE.npy",),

@@ -63,10 +63,13 @@ class OpaqueUses:
 
 def placeholders_of(tree: Tree, total: int, timed: Callable[[Tree], int]) -> OpaqueUses | None:
     """Return the placeholders of a tree that takes `total` cycles, None if it has none; `timed` times a tree."""
-    if all(each.role is not InstructionRole.OPAQUE for each in tree.instructions):
+    if all(instruction.role is not InstructionRole.OPAQUE for instruction in tree.instructions):
         return None
-    found = _count(tree.root, {})
-    uses = tuple(OpaqueUse(each.kind, each.pipe, times, each.cycles) for each, times in found.items())
+    counts = _count(tree.root, {})
+    uses = tuple(
+        OpaqueUse(placeholder.kind, placeholder.pipe, times, placeholder.cycles)
+        for placeholder, times in counts.items()
+    )
     without = total
     if any(use.cycles for use in uses):
         root = _without(tree.root, {})
@@ -75,37 +78,37 @@ def placeholders_of(tree: Tree, total: int, timed: Callable[[Tree], int]) -> Opa
     return OpaqueUses(uses, total, without)
 
 
-def _count(node: Node, known: dict[int, Counter[Placeholder]]) -> Counter[Placeholder]:
+def _count(node: Node, counted: dict[int, Counter[Placeholder]]) -> Counter[Placeholder]:
     """Return how often each placeholder is executed."""
     if isinstance(node, Placeholder):
         return Counter((node,))
     if isinstance(node, Loop):
-        inner = _count(node.body, known)
-        return Counter({each: times * node.trips for each, times in inner.items()})
+        inner = _count(node.body, counted)
+        return Counter({use: times * node.trips for use, times in inner.items()})
     if not isinstance(node, Block | Lowered):
         return Counter()
-    if id(node) not in known:
-        found: Counter[Placeholder] = Counter()
+    if id(node) not in counted:
+        counts: Counter[Placeholder] = Counter()
         for item in node.items if isinstance(node, Block) else (node.body,):
-            found.update(_count(item, known))
-        known[id(node)] = found
-    return known[id(node)]
+            counts.update(_count(item, counted))
+        counted[id(node)] = counts
+    return counted[id(node)]
 
 
-def _without(node: Node, known: dict[int, Node]) -> Node:
+def _without(node: Node, cleaned: dict[int, Node]) -> Node:
     """Return a node whose placeholders take no cycles."""
-    if id(node) not in known:
+    if id(node) not in cleaned:
         changed: Node = node
         if isinstance(node, Placeholder):
             changed = replace(node, cycles=0)
         elif isinstance(node, Block):
-            changed = replace(node, items=tuple(_without(item, known) for item in node.items))
+            changed = replace(node, items=tuple(_without(item, cleaned) for item in node.items))
         elif isinstance(node, Loop | Lowered):
-            body = _without(node.body, known)
+            body = _without(node.body, cleaned)
             assert isinstance(body, Block)
             changed = replace(node, body=body)
-        known[id(node)] = changed
-    return known[id(node)]
+        cleaned[id(node)] = changed
+    return cleaned[id(node)]
 
 
 RunTable: TypeAlias = Literal["operations", "causes", "lines"]
@@ -437,20 +440,20 @@ def bookkeeping(tree: Tree, timing: Timing) -> tuple[int, int]:
 def inserted(tree: Tree, timing: Timing) -> tuple[int, int]:
     """Return the executions of inserted flags and barriers, and the cycles that pipes waited at them."""
     spent, spans = _pipe_cycles(timing), _by_instruction(timing)
-    executions = sum(each.count for number, each in spans.items() if tree.instructions[number].inserted)
+    executions = sum(span.count for number, span in spans.items() if tree.instructions[number].inserted)
     return executions, sum(cycles for number, (cycles, _) in spent.items() if tree.instructions[number].inserted)
 
 
 def causes_by_line(tree: Tree, timing: Timing) -> dict[int, dict[Cause, int]]:
     """Return the cycles that pipes spent on the `listed` instructions of each source line, by cause."""
-    found: dict[int, dict[Cause, int]] = {}
+    causes: dict[int, dict[Cause, int]] = {}
     for operation, _, times in repeated(timing.operations):
         instruction = tree.instructions[timing.executions[operation.execution].instruction]
         if listed(instruction):
-            own = found.setdefault(instruction.span.line, {})
+            own = causes.setdefault(instruction.span.line, {})
             for cause, cycles in operation.causes.items():
                 own[cause] = own.get(cause, 0) + times * cycles
-    return found
+    return causes
 
 
 @dataclass(slots=True)
@@ -464,28 +467,28 @@ class _ExecutionSpans:
 
 
 def _by_instruction(timing: Timing) -> dict[int, _ExecutionSpans]:
-    found: dict[int, _ExecutionSpans] = {}
+    spans_found: dict[int, _ExecutionSpans] = {}
     for execution, last, times in repeated(timing.executions):
-        spans = found.setdefault(execution.instruction, _ExecutionSpans(execution.start, last.end))
+        spans = spans_found.setdefault(execution.instruction, _ExecutionSpans(execution.start, last.end))
         spans.first_start = min(spans.first_start, execution.start)
         spans.last_end = max(spans.last_end, execution.end, last.end)
         spans.count += times
         # What is issued ahead of a loop's slower pipes lasts longer from copy to copy, by the same amount each time.
         spans.cycles += times * (execution.end - execution.start + last.end - last.start) // 2
-    return found
+    return spans_found
 
 
 def _pipe_cycles(timing: Timing) -> dict[int, tuple[int, int]]:
     """Return the cycles that pipes spent on each instruction, and how many of them were work."""
-    found: dict[int, tuple[int, int]] = {}
+    pipe_cycles: dict[int, tuple[int, int]] = {}
     executions = timing.executions
     for operation, _, times in repeated(timing.operations):
         number = executions[operation.execution].instruction
-        spent, worked = found.get(number, (0, 0))
+        spent, worked = pipe_cycles.get(number, (0, 0))
         waited = sum(cycles for cause, cycles in operation.causes.items() if cause in WAITING)
         whole = sum(operation.causes.values())
-        found[number] = spent + times * whole, worked + times * (whole - waited)
-    return found
+        pipe_cycles[number] = spent + times * whole, worked + times * (whole - waited)
+    return pipe_cycles
 
 
 def _line(
@@ -493,13 +496,13 @@ def _line(
 ) -> SourceLine:
     first = copies[0]
     return SourceLine(
-        text=first.text if len({each.text for each in copies}) == 1 else first.name,
+        text=first.text if len({copy.text for copy in copies}) == 1 else first.name,
         pipe=first.pipe,
         span=first.span,
-        executions=sum(each.count for each in spans),
-        first_start=min(each.first_start for each in spans),
-        last_end=max(each.last_end for each in spans),
-        cycles=sum(each.cycles for each in spans),
+        executions=sum(span.count for span in spans),
+        first_start=min(span.first_start for span in spans),
+        last_end=max(span.last_end for span in spans),
+        cycles=sum(span.cycles for span in spans),
         pipe_cycles=sum(cycles for cycles, _ in spent),
         work=sum(work for _, work in spent),
         key=source_key(first),

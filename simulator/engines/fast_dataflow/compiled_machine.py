@@ -83,9 +83,9 @@ def _row_type(row: type) -> Any:
 def _types_of_fields() -> dict[str, Any]:
     """Return the type of every field of a machine."""
     numbers, rows, tables = parts_of_machine()
-    found: dict[str, Any] = dict.fromkeys(numbers, _INTEGER)
-    found |= {name: _row_type(row) for name, row in rows.items()}
-    return found | {name: _TableType(_row_type(row)) for name, row in tables.items()}
+    kinds: dict[str, Any] = dict.fromkeys(numbers, _INTEGER)
+    kinds |= {name: _row_type(row) for name, row in rows.items()}
+    return kinds | {name: _TableType(_row_type(row)) for name, row in tables.items()}
 
 
 _MACHINE = _MachineType()
@@ -127,9 +127,9 @@ class _NewItem(templates.AbstractTemplate):
 
 def _at(context: BaseContext, builder: ir.IRBuilder, base: ir.Value, offset: ir.Value, kind: types.Type) -> ir.Value:
     """Return a pointer to an offset from an address."""
-    place = builder.gep(builder.bitcast(base, cgutils.voidptr_t), [offset], inbounds=True)
+    address = builder.gep(builder.bitcast(base, cgutils.voidptr_t), [offset], inbounds=True)
     wanted = context.get_value_type(kind)
-    return builder.bitcast(place, wanted if isinstance(kind, types.Record) else wanted.as_pointer())
+    return builder.bitcast(address, wanted if isinstance(kind, types.Record) else wanted.as_pointer())
 
 
 def _field(context: BaseContext, builder: ir.IRBuilder, base: ir.Value, name: str) -> ir.Value:
@@ -141,10 +141,10 @@ def _field(context: BaseContext, builder: ir.IRBuilder, base: ir.Value, name: st
 
 
 def _get_field(context: BaseContext, builder: ir.IRBuilder, _kind: types.Type, base: ir.Value, name: str) -> ir.Value:
-    place = _field(context, builder, base, name)
+    address = _field(context, builder, base, name)
     if isinstance(_FIELDS[name], types.Record):
-        return place
-    value = builder.load(place)
+        return address
+    value = builder.load(address)
     return value if _FIELDS[name] is _INTEGER else builder.inttoptr(value, cgutils.voidptr_t)
 
 
@@ -170,8 +170,8 @@ def _get_item(
     context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
 ) -> ir.Value:
     table = signature.args[0]
-    place = _item(context, builder, table, *arguments)
-    return builder.load(place) if table.row is _INTEGER else place
+    address = _item(context, builder, table, *arguments)
+    return builder.load(address) if table.row is _INTEGER else address
 
 
 _does(operator.getitem, _TableType, types.intp)(_get_item)
@@ -212,8 +212,8 @@ def compiled_machine() -> Callable[[MachineState], int]:
         for _, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ == module.__name__:
                 register_jitable(function)
-    made, _ = files.compiled(_machine(_source_stamp()), types.int64(types.intp), nogil=True, error_model="numpy")
-    compiled: Callable[[int], int] = made
+    machine, _ = files.compiled(_machine(_source_stamp()), types.int64(types.intp), nogil=True, error_model="numpy")
+    compiled: Callable[[int], int] = machine
 
     def run(m: MachineState) -> int:
         return compiled(ctypes.addressof(cast(ctypes.Structure, m)))

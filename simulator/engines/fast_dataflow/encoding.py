@@ -159,15 +159,15 @@ class Encoder:
             if access.space in self.spaces and access.start < access.end
         ]
         key = (instruction, tuple(operations), tuple(followed))
-        known = self._lowered.get(key)
-        if known is None:
+        index = self._lowered.get(key)
+        if index is None:
             m = self.memory.machine
             m.most_accesses = max(m.most_accesses, len(followed))
             first = self.memory.append("numbers", operations)
-            first_access = self.memory.append("accesses", [state.AccessRow(*each) for each in followed])
+            first_access = self.memory.append("accesses", [state.AccessRow(*fields) for fields in followed])
             row = state.LoweredRow(instruction, first, len(operations), first_access, len(followed))
-            known = self._lowered[key] = self.memory.append("lowered", [row])
-        return known
+            index = self._lowered[key] = self.memory.append("lowered", [row])
+        return index
 
     # ------------------------------------------------------------------------------------------------ operations
 
@@ -182,10 +182,10 @@ class Encoder:
             moved = ()  # no port serves it
         moved = tuple(address % self.turn for address in moved)
         key = (id(operation), *moved)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._encode(operation, moved)
-        return known
+        encoded = self._known.get(key)
+        if encoded is None:
+            encoded = self._known[key] = self._encode(operation, moved)
+        return encoded
 
     def _encode(self, operation: Operation, addresses: tuple[int, ...]) -> int:
         cost, cause, facts = cost_of(operation, self.target)
@@ -252,10 +252,10 @@ class Encoder:
 
     def integers(self, numbers: tuple[int, ...]) -> int:
         """Store integers and return their first index in `numbers`."""
-        place = self._known_numbers.get(numbers)
-        if place is None:
-            place = self._known_numbers[numbers] = self.memory.append("numbers", numbers)
-        return place
+        index = self._known_numbers.get(numbers)
+        if index is None:
+            index = self._known_numbers[numbers] = self.memory.append("numbers", numbers)
+        return index
 
 
 # The program as a stream of tokens, made as far as the scalar unit needs it; loops may be cut short while they run.
@@ -325,9 +325,9 @@ class Frame:
 
         The total read is limited by the executed operations: it would be wasted on short loops behind full queues.
         """
-        each = _SHARE * self.size * self.steps.turn
+        share = _SHARE * self.size * self.steps.turn
         ahead = (self.loop.trips - self.trip) // self.steps.turn // _PROMISE
-        while rows > each * max(self.pace, ahead):
+        while rows > share * max(self.pace, ahead):
             self.pace *= 2
         return self.is_watched()
 
@@ -514,9 +514,9 @@ class TokenStream:
 
     def _steps_of(self, loop: Loop) -> LoopSteps:
         """Return the addresses that move from trip to trip; the rest of the steps counts as none."""
-        known = self._steps.get(id(loop))
-        if known is not None:
-            return known
+        cached = self._steps.get(id(loop))
+        if cached is not None:
+            return cached
         turn, bytes_ = 1, self.encoder.turn
         spaces: dict[int, set[int]] = {}
         moves: list[Deltas] = []
@@ -534,11 +534,11 @@ class TokenStream:
                 counted = (row[0], 0) if isinstance(element, Transfer) else row
                 moves.append(counted)
                 turn = lcm(turn, *(bytes_ // gcd(bytes_, step) for step in counted))
-        alike = {space: min(found) for space, found in spaces.items()} if all(map(_single, spaces.values())) else None
+        alike = {space: min(shifts) for space, shifts in spaces.items()} if all(map(_single, spaces.values())) else None
         pipes = frozenset(element.pipe for element in elements(loop.body) if not isinstance(element, Lowered))
-        found = LoopSteps(tuple(moves) if any(map(any, moves)) else None, turn, alike, pipes)
-        self._steps[id(loop)] = found
-        return found
+        steps = LoopSteps(tuple(moves) if any(map(any, moves)) else None, turn, alike, pipes)
+        self._steps[id(loop)] = steps
+        return steps
 
 
 _UNKNOWN = -2
@@ -553,9 +553,9 @@ def _repetition(items: tuple[Node, ...], first: int) -> tuple[int, int]:
     """Return the period with which items repeat from `first` on, and its end; otherwise 0 and the next index to try."""
     ahead = items[first : first + _LOOK]
     end = first + len(ahead)
-    one = ahead[0]
+    entry = ahead[0]
     for period in range(1, min(_LONGEST, len(ahead) // _FEWEST) + 1):
-        if ahead[period] is one and ahead[period:] == ahead[:-period]:
+        if ahead[period] is entry and ahead[period:] == ahead[:-period]:
             while end < len(items):
                 following = items[end : end + _LOOK]
                 if following != items[end - period : end - period + len(following)]:
@@ -577,8 +577,8 @@ def _moved(block: Block, moves: Moves) -> Iterator[tuple[Node, Moves]]:
         start = end
 
 
-def _single(found: set[int]) -> bool:
-    return len(found) == 1
+def _single(values: set[int]) -> bool:
+    return len(values) == 1
 
 
 def _advanced(moves: Moves, steps: Moves, trip: int) -> Moves:

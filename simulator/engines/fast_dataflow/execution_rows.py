@@ -86,18 +86,18 @@ class MachineMemory:
         """Append rows, or numbers, to a table and return the index of the first."""
         if self._columns is not None:
             return self._grow(table, len(rows), [_cells(row) for row in rows])
-        known: list[object] = getattr(self.machine, table)
-        known.extend(rows)
-        return len(known) - len(rows)
+        rows_so_far: list[object] = getattr(self.machine, table)
+        rows_so_far.extend(rows)
+        return len(rows_so_far) - len(rows)
 
     def take(self, table: str, count: int, fill: int = 0) -> int:
         """Append new rows, or a repeated number, to a table and return the index of the first."""
         row = parts_of_machine()[2][table]
         if self._columns is not None:
             return self._grow(table, count, fill if row is int else [_cells(row())])
-        known: list[object] = getattr(self.machine, table)
-        known.extend([fill] * count if row is int else [row() for _ in range(count)])
-        return len(known) - count
+        rows: list[object] = getattr(self.machine, table)
+        rows.extend([fill] * count if row is int else [row() for _ in range(count)])
+        return len(rows) - count
 
     def size(self, table: str) -> int:
         """Return the number of rows of a table."""
@@ -122,8 +122,8 @@ class MachineMemory:
             setattr(new, name, record_of(rows[name])(*_cells(getattr(old, name))))
         self._columns = {}
         for table, row in tables.items():
-            known = getattr(old, table)
-            self._columns[table] = _Column(row, known if row is int else list(map(_getter(row), known)))
+            content = getattr(old, table)
+            self._columns[table] = _Column(row, content if row is int else list(map(_getter(row), content)))
         self.machine = cast(MachineState, new)
         for table in tables:
             self._show(table)
@@ -195,9 +195,9 @@ class MachineMemory:
         old, new = [x & m.execution_mask for x in live], [x & (room - 1) for x in live]
         m.execution_mask = room - 1
         if self._columns is None:
-            known, m.executions = m.executions, [ExecutionRow() for _ in range(room)]
-            for source, place in zip(old, new, strict=True):
-                m.executions[place] = known[source]
+            executions, m.executions = m.executions, [ExecutionRow() for _ in range(room)]
+            for source, target in zip(old, new, strict=True):
+                m.executions[target] = executions[source]
             return
         kept = self._columns["executions"].array[old]
         self.take("executions", room - self.size("executions"))
@@ -299,9 +299,9 @@ class ExecutionRows:
         m = self._memory.machine
         first, room = m.first_execution, m.execution_mask + 1
         while first < end:
-            place = first % room
-            count = min(end - first, room - place)
-            self._append(self._memory.columns("executions", place, place + count))
+            offset = first % room
+            count = min(end - first, room - offset)
+            self._append(self._memory.columns("executions", offset, offset + count))
             first += count
         m.first_execution = max(m.first_execution, end)
 
@@ -452,9 +452,9 @@ class ExecutedRecords:
 
     def repeated(self, first: RecordShift, last: RecordShift, times: int) -> Iterator[RepeatedRow]:
         """Yield every executed row: how much later its first and its last copy are, and the number of copies."""
-        one, other = self.offset.plus(first), self.offset.plus(last)
+        start, other = self.offset.plus(first), self.offset.plus(last)
         for row in range(self.first, self.end):
-            yield row, one, other, times
+            yield row, start, other, times
 
 
 class RepeatedRecords:
@@ -469,9 +469,9 @@ class RepeatedRecords:
 
     def find(self, index: int, shift: RecordShift) -> tuple[int, RecordShift]:
         """Return the row of a record and how much later it is than executed."""
-        time, place = divmod(index, self._starts[-1])
-        number = bisect_right(self._starts, place) - 1
-        return self._parts[number].find(place - self._starts[number], shift.plus(self._shift, time))
+        time, offset = divmod(index, self._starts[-1])
+        number = bisect_right(self._starts, offset) - 1
+        return self._parts[number].find(offset - self._starts[number], shift.plus(self._shift, time))
 
     def walk(self, shift: RecordShift) -> Iterator[tuple[int, RecordShift]]:
         """Yield all records in order."""
@@ -491,18 +491,18 @@ RepeatedRow = tuple[int, RecordShift, RecordShift, int]
 
 def parts_of(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -> list[RecordSequence]:
     """Return the parts of records `first` to before `end`, of which `jumps` repeat some, later by `offset`."""
-    found: list[RecordSequence] = []
+    parts: list[RecordSequence] = []
     for jump in jumps:
         if first < jump.first:
-            found.append(ExecutedRecords(first, jump.first, offset))
+            parts.append(ExecutedRecords(first, jump.first, offset))
         if jump.first < jump.end:
             inner = parts_of(jump.first, jump.end, jump.inner, offset)
-            found.append(RepeatedRecords(inner, jump.times + 1, jump.shift))
+            parts.append(RepeatedRecords(inner, jump.times + 1, jump.shift))
         offset = offset.plus(jump.total())
         first = jump.end
     if first < end:
-        found.append(ExecutedRecords(first, end, offset))
-    return found
+        parts.append(ExecutedRecords(first, end, offset))
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,7 +559,7 @@ class Records(Sequence[Record], Generic[Record]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str | bytes):
             return NotImplemented
-        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+        return len(self) == len(other) and all(left == two for left, two in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]  # as of lists: equal to sequences of other types
 

@@ -96,14 +96,14 @@ def awaited(m: MachineState, x: int, cycle: int) -> int:
 
 def first_need(m: MachineState, x: int, cycle: int) -> int:
     """Return the node of the need that an execution waits for in a cycle, NONE if all have ended."""
-    n, found, first = execution_of(m, x).needs, NONE, 0
+    n, need, first = execution_of(m, x).needs, NONE, 0
     while n != NONE:
         node = m.nodes[n]
         # Of a stale one only is known that it has ended: what starts before that starts too early, and is late.
-        if not node.kind & STALE and not over(m, node.execution, cycle) and (found == NONE or node.first < first):
-            found, first = n, node.first
+        if not node.kind & STALE and not over(m, node.execution, cycle) and (need == NONE or node.first < first):
+            need, first = n, node.first
         n = node.next
-    return found
+    return need
 
 
 def _need(m: MachineState, x: int, access: AccessRow, number: int, sweeps: bool) -> None:
@@ -114,8 +114,8 @@ def _need(m: MachineState, x: int, access: AccessRow, number: int, sweeps: bool)
         node = m.nodes[n]
         following = node.next
         if node.first < access.end and node.last > access.start and (access.write or node.kind & WRITTEN):
-            place = max(node.first, access.start)
-            _add(m, x, node, ((number << PLACE_BITS) + place) * 2 + 1 - (node.kind & WRITTEN))
+            position = max(node.first, access.start)
+            _add(m, x, node, ((number << PLACE_BITS) + position) * 2 + 1 - (node.kind & WRITTEN))
         if sweeps and (node.kind & STALE or over(m, node.execution, m.now)):
             _unlink(m, space, before, n)
         else:

@@ -371,9 +371,9 @@ def _begin_function(m: MachineState, p: int, e: int) -> None:
     function = m.functions[m.ports.launch]
     cycle = pipe.local
     for number in range(function.spans):
-        place = function.first_span + 2 * number
-        cycle = pipe.local + m.numbers[place + 1]
-        spend(m, p, m.numbers[place], cycle, e)
+        offset = function.first_span + 2 * number
+        cycle = pipe.local + m.numbers[offset + 1]
+        spend(m, p, m.numbers[offset], cycle, e)
     finish(m, m.entries[e], cycle)
     pipe.wake = cycle
     pipe.request = NEVER

@@ -481,9 +481,9 @@ def _has_room(m: MachineState, group: int, cycle: int, now: int, served: int, wr
     ports, reads, writes = m.ports, served % WRITE_SERVED, served // WRITE_SERVED
     if ports.launch != NONE and now > ports.launched:
         function = m.functions[ports.launch]
-        place = (cycle - ports.launched) * words_of_cycle(ports.period) + group // GROUPS_PER_WORD
-        if place < function.accesses:
-            word = m.numbers[function.first_access + place]
+        index = (cycle - ports.launched) * words_of_cycle(ports.period) + group // GROUPS_PER_WORD
+        if index < function.accesses:
+            word = m.numbers[function.first_access + index]
             reads += launch_reads(word, group)
             writes += launch_writes(word, group)
     return group_has_room(reads, writes, write, ports.reads_per_group, ports.reads_beside_write, ports.writes_per_group)
@@ -521,8 +521,8 @@ def serve_transfer(m: MachineState, p: int) -> None:
     burst, block, passed = progress.step, progress.block, progress.passed
     asked = now
     while asked == now:
-        place = (transfer.address + burst * transfer.pitch) // BLOCK + block
-        passed = max(passed, grant_block(m, now, place, transfer.write))
+        block_number = (transfer.address + burst * transfer.pitch) // BLOCK + block
+        passed = max(passed, grant_block(m, now, block_number, transfer.write))
         if transfer.turns:
             number = transfer.blocks // transfer.bursts * burst + block
             m.memory_free = memory_served(now, m.memory_free, number, transfer.blocks, transfer.turns)

@@ -149,28 +149,28 @@ class StateInspection:
     def idle(self) -> tuple[IdlePipe | None, ...]:
         """Return the state of every idle pipe."""
         m = self._m
-        found: list[IdlePipe | None] = []
+        pipes: list[IdlePipe | None] = []
         for p in range(1, m.pipe_count):
             if self.is_idle(p):
                 oldest, self.oldest = self.oldest, m.issuer.index
                 state = self._standing(p)
-                found.append(IdlePipe(m.pipes[p].version, state, self.oldest))
+                pipes.append(IdlePipe(m.pipes[p].version, state, self.oldest))
                 self.oldest = oldest
             else:
-                found.append(None)
-        return tuple(found)
+                pipes.append(None)
+        return tuple(pipes)
 
     def flags(self) -> tuple[tuple[int, State], ...]:
         """Return version and signals of every flag."""
-        found = []
+        states = []
         reach = max(self._m.pipes[p].reach for p in range(self._m.pipe_count))
         for flag in self._flags:
             cycles = [node.first - self._now for node in chain(self._m.nodes, flag.signals)]
             if flag.from_scalar:
                 self.soft += [cycle + reach for cycle in cycles]
                 cycles = [0] * len(cycles)
-            found.append((flag.version, tuple(cycles)))
-        return tuple(found)
+            states.append((flag.version, tuple(cycles)))
+        return tuple(states)
 
     def is_idle(self, p: int) -> bool:
         """Return whether a pipe has nothing to do, and all its operations have ended."""
@@ -269,13 +269,13 @@ class StateInspection:
     def _space(self, space: int) -> State:
         """Return the accesses in flight, as far as they can delay anything."""
         m, shift = self._m, self._shifts[space]
-        found = []
+        intervals = []
         for node in chain(m.nodes, m.spaces[space].first):
             if node.kind & STALE or over(m, node.execution, self._now):
                 continue
-            place = (node.first - shift, node.last - shift, node.kind)
-            found.append((place, self._execution(node.execution, needs=False)))
-        return tuple(found)
+            interval = (node.first - shift, node.last - shift, node.kind)
+            intervals.append((interval, self._execution(node.execution, needs=False)))
+        return tuple(intervals)
 
 
 def rows_of(m: MachineState) -> int:
@@ -286,9 +286,9 @@ def rows_of(m: MachineState) -> int:
 # From the columns of a finished machine to the timing that every engine reports.
 
 
-def causes_of(cells: Sequence[int], place: int) -> Mapping[Cause, int]:
+def causes_of(cells: Sequence[int], index: int) -> Mapping[Cause, int]:
     """Return the cycles by cause from `place` on, without zeros."""
-    return {cause: cells[place + k] for k, cause in enumerate(CAUSES) if cells[place + k]}
+    return {cause: cells[index + k] for k, cause in enumerate(CAUSES) if cells[index + k]}
 
 
 def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> RunRecords[Execution]:
@@ -376,7 +376,7 @@ class Skipper:
     def _sums(self, m: MachineState) -> list[int]:
         """Return the cycles of all pipes by cause."""
         own = m.causes[: len(self._causes)]
-        return [each + more for each, more in zip(own, self._causes, strict=True)]
+        return [cells + more for cells, more in zip(own, self._causes, strict=True)]
 
     def finished(self, m: MachineState) -> int:
         """Return how many operations have ended."""
@@ -441,22 +441,22 @@ class Skipper:
 
     def _try(self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot) -> bool:
         """Skip as many periods as possible if the two snapshots agree; return whether any were skipped."""
-        found = self._agreement(frame, before, after)
-        times = self._times(m, frame, before, after, found.oldest) if found else 0
-        if found is None or times < 1:
+        match = self._agreement(frame, before, after)
+        times = self._times(m, frame, before, after, match.oldest) if match else 0
+        if match is None or times < 1:
             return False
-        self._jump(m, frame, before, after, times, found)
+        self._jump(m, frame, before, after, times, match)
         return True
 
     def _agreement(self, frame: Frame, before: Snapshot, after: Snapshot) -> StateMatch | None:
         """Return the agreement of two snapshots, None if they lead to different futures."""
         frozen, oldest = [], after.oldest
-        for p, (one, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
-            if one is None or two is None:
+        for p, (earlier, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
+            if earlier is None or two is None:
                 continue
-            if one.version == two.version or _stood_still(before, after, p):
+            if earlier.version == two.version or _stood_still(before, after, p):
                 frozen.append(p)
-            elif one.state == two.state:
+            elif earlier.state == two.state:
                 oldest = min(oldest, two.oldest)
             else:
                 return None
@@ -486,7 +486,7 @@ class Skipper:
         return times
 
     def _jump(
-        self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, times: int, found: StateMatch
+        self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, times: int, match: StateMatch
     ) -> None:
         """Add a number of repetitions of what was executed between the snapshots."""
         step = RecordShift(
@@ -495,9 +495,9 @@ class Skipper:
             executions=after.executions - before.executions,
             operations=after.operations - before.operations,
         )
-        issued = [one - two for one, two in zip(before.remaining, after.remaining, strict=True)]
+        issued = [earlier - two for earlier, two in zip(before.remaining, after.remaining, strict=True)]
         later = times * step.pipes
-        self._leave_behind(m, later, found.frozen, found.still, before.row)
+        self._leave_behind(m, later, match.frozen, match.still, before.row)
         # The scalar unit falls back by what its own period is shorter.
         fallen = later - times * step.scalar
         m.issuer.clock -= fallen
@@ -508,7 +508,8 @@ class Skipper:
             self._segments.append(max(segments) + later)
             self._latest = max(self._latest, self._segments[-1])
         self._causes = [
-            more + times * (two - one) for more, one, two in zip(self._causes, before.causes, after.causes, strict=True)
+            more + times * (two - earlier)
+            for more, earlier, two in zip(self._causes, before.causes, after.causes, strict=True)
         ]
         self._finished += times * (after.finished - before.finished)
         for p, count in enumerate(issued):
@@ -568,11 +569,11 @@ def _stood_still(before: Snapshot, after: Snapshot, p: int) -> bool:
     idle = before.idle[p - 1], after.idle[p - 1]
     if idle[0] is None or idle[1] is None or before.remaining[p] != after.remaining[p]:
         return False
-    one, two = idle[0].state, idle[1].state
-    if one.flight or two.flight:
+    earlier, two = idle[0].state, idle[1].state
+    if earlier.flight or two.flight:
         return False
     passed, issued = after.now - before.now, after.index - before.index
-    return two.local == one.local - passed and two.account == aged(one.account, AccountRow, passed, issued)
+    return two.local == earlier.local - passed and two.account == aged(earlier.account, AccountRow, passed, issued)
 
 
 def _retire_all(m: MachineState, p: int) -> None:
@@ -589,20 +590,20 @@ def _retire_all(m: MachineState, p: int) -> None:
 
 def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool:
     """Return whether the scalar unit's future operations delay the pipes as since `before`."""
-    one, two = before.soft, after.soft
-    if one[0] == two[0] and [max(time, 0) for time in one] == [max(time, 0) for time in two]:
+    earlier, two = before.soft, after.soft
+    if earlier[0] == two[0] and [max(time, 0) for time in earlier] == [max(time, 0) for time in two]:
         return True
     if before.significant != after.significant:
         return False
-    if all(b <= a for a, b in zip(one, two, strict=True)):
+    if all(b <= a for a, b in zip(earlier, two, strict=True)):
         return True
     # Nothing but scalar work: no pipe has done anything, nor has time passed for them.
     return (
         not frame.steps.spaces
         and before.now == after.now
         and all(
-            one is None or two is None or one.version == two.version
-            for one, two in zip(before.idle, after.idle, strict=True)
+            first is None or two is None or first.version == two.version
+            for first, two in zip(before.idle, after.idle, strict=True)
         )
         and all(a[0] == b[0] for a, b in zip(before.flags, after.flags, strict=True))
     )

@@ -106,17 +106,17 @@ def seen_fields(row: type) -> tuple[tuple[str, ComparisonRule], ...]:
 
 def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> State:
     """Return the fields of a row of a class that must agree; `since` counts operations issued since an operation."""
-    found = []
+    values = []
     tick = now * TICKS
     for name, seen in seen_fields(kind):
         value = getattr(row, name)
         if seen is ComparisonRule.CYCLE:
-            found.append(value if value in (NEVER, NO_TIME) else value - now)
+            values.append(value if value in (NEVER, NO_TIME) else value - now)
         elif seen is ComparisonRule.TICK:
-            found.append(value if value == NO_TICK else value - tick)
+            values.append(value if value == NO_TICK else value - tick)
         else:
-            found.append(since(value) if seen is ComparisonRule.OPERATION else value)
-    return tuple(found)
+            values.append(since(value) if seen is ComparisonRule.OPERATION else value)
+    return tuple(values)
 
 
 def aged(state: State, kind: type, cycles: int, operations: int) -> State:
@@ -153,9 +153,9 @@ class _RowType(type):
     def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _RowType:
         names = tuple(body.get("__annotations__", ()))
         defaults = {field: body.pop(field) for field in names if field in body}
-        made = super().__new__(cls, name, bases, {**body, "__slots__": names})
-        made.__defaults = defaults
-        return made
+        created = super().__new__(cls, name, bases, {**body, "__slots__": names})
+        created.__defaults = defaults
+        return created
 
     __defaults: dict[str, int]
 
@@ -163,10 +163,10 @@ class _RowType(type):
         """Return a function that sets all fields of a row, in order or by name."""
         parameters = [f"{name}={cls.__defaults[name]}" if name in cls.__defaults else name for name in names_of(cls)]
         lines = [f"    self.{name} = {name}" for name in names_of(cls)]
-        made: dict[str, Any] = {}
+        namespace: dict[str, Any] = {}
         source = "\n".join((f"def initialise(self, {', '.join(parameters)}):", *lines))
-        exec(source, made)
-        initialise: Callable[..., None] = made["initialise"]
+        exec(source, namespace)
+        initialise: Callable[..., None] = namespace["initialise"]
         return initialise
 
 

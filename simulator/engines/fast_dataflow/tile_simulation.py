@@ -159,23 +159,23 @@ def _instruction(m: MachineState, entry: EntryRow) -> int:
 
 def _waits(m: MachineState, encoder: Encoder) -> list[Standstill]:
     """Return all waits and their reasons."""
-    found = []
+    standstills = []
     for p in range(1, m.pipe_count):
         pipe, name = m.pipes[p], encoder.pipes[p]
         if pipe.wake == NEVER and pipe.status == AWAITING_FLAG:
-            found.append(_at_flag(m, encoder, name, m.entries[pipe.current]))
+            standstills.append(_at_flag(m, encoder, name, m.entries[pipe.current]))
         elif pipe.wake == NEVER and pipe.status == AWAITING_OPERANDS:
             entry = m.entries[pipe.current]
             need = m.nodes[first_need(m, entry.execution, pipe.local)]
             needed = execution_of(m, need.execution).instruction
-            found.append(Standstill(name, entry.index, _instruction(m, entry), needed=needed))
+            standstills.append(Standstill(name, entry.index, _instruction(m, entry), needed=needed))
     if m.issuer.wait != SCALAR_RUNS:
         name, entry = encoder.pipes[0], m.entries[m.issuer.waiting]
         if m.issuer.wait == SCALAR_AWAITS_FLAG:
-            found.append(_at_flag(m, encoder, name, entry))
+            standstills.append(_at_flag(m, encoder, name, entry))
         else:
-            found.append(Standstill(name, entry.index, _instruction(m, entry)))
-    return found
+            standstills.append(Standstill(name, entry.index, _instruction(m, entry)))
+    return standstills
 
 
 def _at_flag(m: MachineState, encoder: Encoder, pipe: str, entry: EntryRow) -> Standstill:
@@ -544,7 +544,9 @@ class Telling(MachineAttempt):
         m, names = self._memory.machine, self._encoder.pipes
         columns: dict[str, Any] = self._memory.columns("segments", 0, m.segment_count)
         m.segment_count = 0
-        for p, begin, end, cause, index in zip(*(np.asarray(each).tolist() for each in columns.values()), strict=True):
+        for p, begin, end, cause, index in zip(
+            *(np.asarray(column).tolist() for column in columns.values()), strict=True
+        ):
             self._watcher.segment(names[p], begin, end, CAUSES[cause], None if index == NONE else index)
 
     def _is_behind(self) -> bool:

@@ -226,19 +226,19 @@ def split_arguments(
     Raises:
         ReadError: the argument of an element is not a pointer, or its type cannot represent a value.
     """
-    kinds = {each.name: each.type for each in function.arguments}
+    kinds = {argument.name: argument.type for argument in function.arguments}
     scalars: dict[str, int | float] = {}
     elements: dict[str, dict[int, int | float]] = {}
     for name, value in given.items():
-        found = _ELEMENT.fullmatch(name)
-        if found is None:
+        match = _ELEMENT.fullmatch(name)
+        if match is None:
             scalars[name] = value
             continue
-        base, kind = found[1], kinds.get(found[1])
+        base, kind = match[1], kinds.get(match[1])
         if not isinstance(kind, pto.PointerType) or kind.element not in SCALARS.values():
-            pointers = [each for each, kind in kinds.items() if isinstance(kind, pto.PointerType)]
+            pointers = [argument for argument, kind in kinds.items() if isinstance(kind, pto.PointerType)]
             raise ReadError(f"@{function.name} has no single elements of '{base}' to set", legal=pointers)
-        elements.setdefault(base, {})[int(found[2])] = argument_value(name, value, kind.element)
+        elements.setdefault(base, {})[int(match[2])] = argument_value(name, value, kind.element)
     return scalars, elements
 
 
@@ -252,16 +252,20 @@ def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -
         ReadError: a scalar has no value, a value belongs to no argument, or an argument has another kind.
     """
     addresses = is_micro(function)
-    known = {each.name for each in function.arguments if isinstance(each.type, pto.ScalarType) or in_buffer(each.type)}
+    scalars_known = {
+        argument.name
+        for argument in function.arguments
+        if isinstance(argument.type, pto.ScalarType) or in_buffer(argument.type)
+    }
     core: dict[str, Bound] = {name: DependentScalar(value) for name, value in CORE_NUMBERS.items()}
     for name, value in scalars.items():
-        if name in known:
+        if name in scalars_known:
             continue
         asked = core_numbers(function)
         if name not in asked:
-            raise ReadError(f"@{function.name} has no scalar argument '{name}'", legal=sorted({*known, *asked}))
+            raise ReadError(f"@{function.name} has no scalar argument '{name}'", legal=sorted({*scalars_known, *asked}))
         core[f"pto.{name}"] = DependentScalar(argument_value(name, value, "i64"))
-    return core | {each.name: _bound(function, each, scalars, addresses) for each in function.arguments}
+    return core | {argument.name: _bound(function, argument, scalars, addresses) for argument in function.arguments}
 
 
 def in_buffer(kind: pto.Type) -> bool:
@@ -326,4 +330,4 @@ def _bound(
 
 def _dense(extents: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides of an array without gaps, the last dimension running fastest."""
-    return tuple(prod(extents[place + 1 :]) for place in range(len(extents)))
+    return tuple(prod(extents[axis + 1 :]) for axis in range(len(extents)))

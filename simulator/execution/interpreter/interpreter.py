@@ -111,13 +111,15 @@ def check_named(body: Sequence[pto.Operation], named: Cycles) -> None:
     """
     if not named:
         return
-    found = {name_of(node) for node in nodes(body) if is_opaque(node, named)}
+    names = {name_of(node) for node in nodes(body) if is_opaque(node, named)}
     for name in named:
-        if name not in found:
+        if name not in names:
             used = {node.mnemonic for node in nodes(body) if isinstance(node, pto.TileOperation)}
             why = "is modelled" if name in used else "is not in the program"
-            near = closest(name, sorted(found)) or sorted(found)
-            raise ReadError(f"--opaque {name}: pto.{name} {why}", legal=[f"--opaque {each}=CYCLES" for each in near])
+            near = closest(name, sorted(names)) or sorted(names)
+            raise ReadError(
+                f"--opaque {name}: pto.{name} {why}", legal=[f"--opaque {candidate}=CYCLES" for candidate in near]
+            )
 
 
 @dataclass(slots=True)
@@ -160,9 +162,9 @@ class OpaqueWork:
             yield name, tile or unknown(node, name)
 
     def _place(self, node: pto.ForeignOperation, name: str, kind: pto.TileType) -> Tile:
-        known = self._popped.get((id(node), name))
-        if known is not None:
-            return known
+        popped = self._popped.get((id(node), name))
+        if popped is not None:
+            return popped
         rows, cols = (
             whole if extent is None else extent
             for whole, extent in ((kind.rows, kind.valid_rows), (kind.cols, kind.valid_cols))
@@ -223,14 +225,14 @@ def named_operands(
             names = (node.base,)
         case _:
             return ()
-    found: list[tuple[str, Tile | Part]] = []
+    operands: list[tuple[str, Tile | Part]] = []
     for name in names:
         value = None if name is None else environment.get(name)
         if name is not None and isinstance(value, TileHandle):
-            found.append((name, tile_of_values(value.tile, element_bits)))
+            operands.append((name, tile_of_values(value.tile, element_bits)))
         elif name is not None and isinstance(value, Part):
-            found.append((name, value))
-    return tuple(found)
+            operands.append((name, value))
+    return tuple(operands)
 
 
 class _Values(dict[str, object]):
@@ -331,8 +333,8 @@ class Interpreter(Walk):
                 raise AssertionError(f"unknown node {type(node).__name__}")
 
     def _allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int) -> None:
-        made = self.tiles.allocate(node, key, self.constant)
-        self.environment[node.result] = made if isinstance(made, TileSlots) else TileHandle(made)
+        handle = self.tiles.allocate(node, key, self.constant)
+        self.environment[node.result] = handle if isinstance(handle, TileSlots) else TileHandle(handle)
 
     def _make_view(self, node: pto.MakeView) -> View:
         pointer = self._argument(node.pointer)

@@ -172,17 +172,17 @@ def check_form(node: pto.Operation, toolchain: str) -> None:
 # What the structure of a program tells before it is walked, and of a lowered body afterwards.
 
 
-def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:
+def repeats_itself(node: pto.For, repeating: dict[int, bool]) -> bool:
     """Whether, by its text, all trips of a loop without carried values are the same.
 
     This is true if nothing in the loop uses its variable, and no trip changes the state of the next one: the valid
     extents of a tile. `known` caches the answers, by the identity of the loop.
     """
-    if id(node) not in known:
+    if id(node) not in repeating:
         inside = tuple(nodes(node.body))
-        shaped = any(isinstance(each, pto.SetValidShape) for each in inside)
-        known[id(node)] = not shaped and not any(node.variable in _words(each) for each in inside)
-    return known[id(node)]
+        shaped = any(isinstance(operation, pto.SetValidShape) for operation in inside)
+        repeating[id(node)] = not shaped and not any(node.variable in _words(operation) for operation in inside)
+    return repeating[id(node)]
 
 
 def reads_memory(body: Sequence[pto.Operation]) -> bool:
@@ -193,8 +193,8 @@ def reads_memory(body: Sequence[pto.Operation]) -> bool:
 def _words(node: pto.Operation) -> Iterator[str]:
     """Yield every word that an operation holds, the names of its values among them."""
     for attribute in node.__dataclass_fields__:
-        held = getattr(node, attribute)
-        yield from (part for part in (held if isinstance(held, tuple) else (held,)) if isinstance(part, str))
+        words = getattr(node, attribute)
+        yield from (part for part in (words if isinstance(words, tuple) else (words,)) if isinstance(part, str))
 
 
 def synchronises(body: Sequence[pto.Operation]) -> bool:
@@ -278,7 +278,7 @@ class Budget:
         Raises:
             LimitError: there are too many.
         """
-        statements = sum(not isinstance(each, pto.Yield) and not is_inserted(each) for each in node.body)
+        statements = sum(not isinstance(operation, pto.Yield) and not is_inserted(operation) for operation in node.body)
         if trips * (1 + statements) > self.left:
             raise self._spent(node)
 
@@ -406,7 +406,9 @@ class Label:
 
     def instruction(self, pipe: str, span: Span) -> Instruction:
         """Return the instruction at a position, with its main pipe."""
-        return Instruction(pipe=pipe, span=span, **{each.name: getattr(self, each.name) for each in fields(self)})
+        return Instruction(
+            pipe=pipe, span=span, **{attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
+        )
 
 
 def order_label(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> Label:
@@ -504,5 +506,5 @@ def _locations(node: pto.Tcvt | pto.TileOperation) -> tuple[str, str]:
     if isinstance(node, pto.Tcvt):
         return node.src_type.location, node.dst_type.location
     sides = (node.input_types, node.output_types)
-    found = [[kind.location for kind in kinds if isinstance(kind, pto.TileType)] for kinds in sides]
-    return found[0][0] if found[0] else "", found[1][0] if found[1] else ""
+    locations = [[kind.location for kind in kinds if isinstance(kind, pto.TileType)] for kinds in sides]
+    return locations[0][0] if locations[0] else "", locations[1][0] if locations[1] else ""

@@ -97,8 +97,8 @@ class Memory:
         self.check(name, use, index)
         if self.settle is None:
             return self._guess(name, use, index)
-        known = name in self.elements or name in self.expected or self._is_written(name)
-        if not known and self.given(name) is None:
+        is_known = name in self.elements or name in self.expected or self._is_written(name)
+        if not is_known and self.given(name) is None:
             raise ReadError(
                 f"the program reads %{name} before storing to it; no input was given",
                 legal=(f"--in {name}=FILE.npy|random:SEED|zeros", f"--arg {name}[{index}]=VALUE"),
@@ -141,8 +141,8 @@ class Memory:
         """
         size = None
         if name in self.whole:
-            found = self.given(name)
-            size = None if found is None else found.size * 8 // use.format.storage_bits
+            content = self.given(name)
+            size = None if content is None else content.size * 8 // use.format.storage_bits
         if index < 0 or (size is not None and index >= size):
             has = "" if size is None else f", which has {size}"
             raise TileError(f"element {index} of %{name}{has}: outside the tensor")
@@ -151,9 +151,9 @@ class Memory:
         """Extend partially used arguments to the length of their inputs."""
         for name, use in uses.items():
             if name in self.whole and use.is_open:
-                found = self.given(name)
-                if found is not None:
-                    use.elements = max(use.elements, found.size * 8 // use.format.storage_bits)
+                content = self.given(name)
+                if content is not None:
+                    use.elements = max(use.elements, content.size * 8 // use.format.storage_bits)
 
     def _refuse_unknown(self, space: str, start: int, size: int, what: str) -> None:
         """Refuse an element that is not computed.
@@ -178,10 +178,10 @@ class Memory:
         element = self.elements.get(name, {}).get(index)
         if element is not None:
             return bits_of(element, use.format.name), Origin.ARGUMENT
-        found, size = self.given(name), use.format.storage_bits // 8
-        if found is None:
+        content, size = self.given(name), use.format.storage_bits // 8
+        if content is None:
             return 0, Origin.DEFAULT
-        return int.from_bytes(found[index * size : (index + 1) * size].tobytes(), "little"), Origin.GIVEN
+        return int.from_bytes(content[index * size : (index + 1) * size].tobytes(), "little"), Origin.GIVEN
 
     def _settle(self, space: str, uses: Mapping[str, ArgumentUse]) -> None:
         """Compute the pending nodes if any of them may have written the element."""
@@ -203,8 +203,8 @@ class Memory:
         """Return the bytes of an argument, at least as many as it is known to use."""
         memory = self._arguments.get(name)
         if memory is None:
-            found = self.given(name)
-            memory = np.zeros(0, np.uint8) if found is None else found.copy()
+            content = self.given(name)
+            memory = np.zeros(0, np.uint8) if content is None else content.copy()
         need = -(-use.elements * (use.format.bits if use.format.bits < 8 else use.format.storage_bits) // 8)
         fresh = name not in self._arguments
         if memory.size < need:
@@ -333,12 +333,12 @@ class Accesses:
 
     def closing_warnings(self) -> list[WarningText]:
         """Return a warning for each position where undefined elements decided something."""
-        found: dict[Span, list[str]] = {}
+        reads: dict[Span, list[str]] = {}
         for number in self.decided:
             read = self.reads[number]
             if read.origin in (Origin.DEFAULT, Origin.OPAQUE):
-                found.setdefault(read.span, []).append(read.text)
-        return [WarningText(WarningKind.DEFAULT_READ, _taken_for_zero(texts), span) for span, texts in found.items()]
+                reads.setdefault(read.span, []).append(read.text)
+        return [WarningText(WarningKind.DEFAULT_READ, _taken_for_zero(texts), span) for span, texts in reads.items()]
 
     def check_views(self) -> None:
         """Reject elements beyond the end of their argument's views, unless its input is longer.
@@ -357,19 +357,19 @@ class Accesses:
     def _of_argument(
         self, node: pto.ScalarAccess, base: ArgumentPointer, index: DependentScalar, value: DependentScalar | None
     ) -> ScalarElement:
-        place, size = base.offset + int(index.value), base.format.storage_bits // 8
+        position, size = base.offset + int(index.value), base.format.storage_bits // 8
         use = self.arguments[base.name]
-        self.memory.check(base.name, use, place)
-        use.see_element(place, node.span)
+        self.memory.check(base.name, use, position)
+        use.see_element(position, node.span)
         code = b""
         if value is not None:
             bits = bits_of(self.constant(value), node.type.name)
-            self.memory.store(base.name, use, place, None if self.loops else bits)
+            self.memory.store(base.name, use, position, None if self.loops else bits)
             use.stored = True
             code = bits.to_bytes(size, "little")
         elif not use.stored and base.name not in self.memory.elements:
             use.needs_input = True
-        return ScalarElement(node.mnemonic, base.name, place * size, size, code, node.span)
+        return ScalarElement(node.mnemonic, base.name, position * size, size, code, node.span)
 
     def _of_tile(self, node: pto.ScalarAccess, tile: Tile, index: int, value: DependentScalar | None) -> ScalarElement:
         size = tile.element_bits // 8

@@ -67,12 +67,12 @@ def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[in
 
     An instruction that updates its pointer accesses the base; the offset is the pointer's increment.
     """
-    pointer = next((each for each in operands if isinstance(each, BytePointer)), None)
+    pointer = next((operand for operand in operands if isinstance(operand, BytePointer)), None)
     updates = any(isinstance(kind, PointerType) for kind in node.result_types)
     if pointer is None:
         return None, False, None
     base = operands.index(pointer)
-    offsets = [int(each.value) for each in operands if isinstance(each, DependentScalar)]
+    offsets = [int(operand.value) for operand in operands if isinstance(operand, DependentScalar)]
     if node.mnemonic in BLOCK_ACCESSES:
         further = BytePointer(pointer.argument, pointer.address + offsets[1] * BLOCK_BYTES, pointer.element)
         return (pointer if updates else further).address, updates, further
@@ -241,7 +241,7 @@ class MicroInterpreter(Walk):
         elif name == "castptr":
             self.environment[node.results[0]] = self._cast_pointer(node)
         elif name in LOOP_REGISTERS:
-            self._copies.set(name, *(self.constant(each) for each in node.operands))
+            self._copies.set(name, *(self.constant(operand) for operand in node.operands))
         elif name == "set_mov_pad_val":
             self._copies.pad = self._pattern(node.operands[0], node.operand_types[0])
         elif name in ("get_ctrl", "set_ctrl", "sbitset0", "sbitset1"):
@@ -327,20 +327,20 @@ class MicroInterpreter(Walk):
     def _element(self, node: pto.ScalarAccess) -> None:
         if not isinstance(node.base_type, pto.PointerType):
             self._refuse(node)
-        place = self._pointer(node.base).moved(self.constant(node.offset))
-        check_place(place, self.capacity)
+        pointer = self._pointer(node.base).moved(self.constant(node.offset))
+        check_place(pointer, self.capacity)
         code = b"" if node.reads else self._pattern(node.value, node.type)
-        if place.argument is not None:
-            use = self.arguments[place.argument]
-            use.see_element(place.address // place.size, node.span)
+        if pointer.argument is not None:
+            use = self.arguments[pointer.argument]
+            use.see_element(pointer.address // pointer.size, node.span)
             use.needs_input |= node.reads and not use.stored
             use.stored |= not node.reads
-        self.unit.element(node, place, code)
+        self.unit.element(node, pointer, code)
         if node.reads:
-            found = self.elements.load(place, node.span, self.memory)
-            self.environment[node.value] = DependentScalar(from_bits(found, node.type.name))
+            bits = self.elements.load(pointer, node.span, self.memory)
+            self.environment[node.value] = DependentScalar(from_bits(bits, node.type.name))
         elif self.memory is not None:
-            store(place, code, self.memory)
+            store(pointer, code, self.memory)
 
     def _control(self, node: pto.MicroOperation) -> None:
         """Read or write the CTRL register, or compute a value for it."""
@@ -433,8 +433,8 @@ class Walked:
 
 def argument_format(kind: pto.PointerType) -> Format:
     """Return the format of an argument's arrays: elements that are pairs become bytes."""
-    found = element_format(kind.element)
-    return FORMATS[f"u{found.storage_bits}"] if isinstance(found, PairFormat) else found
+    element_type = element_format(kind.element)
+    return FORMATS[f"u{element_type.storage_bits}"] if isinstance(element_type, PairFormat) else element_type
 
 
 def walk_function(
@@ -471,7 +471,7 @@ def walk_function(
         elements=elements or ReadElements(), lowerer=lowerer,
     )  # fmt: skip
     for name, value in bind_arguments(function, scalars).items():
-        kind = next((each for each in function.arguments if each.name == name), None)
+        kind = next((argument for argument in function.arguments if argument.name == name), None)
         if kind is not None and isinstance(kind.type, pto.PointerType) and isinstance(value, DependentScalar):
             try:
                 walker.environment[name] = walker.buffer_pointer(int(value.value), kind.type.element)

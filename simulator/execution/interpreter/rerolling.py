@@ -154,11 +154,11 @@ def address_steps(first: Block, second: Block) -> tuple[Deltas, ...] | None:
     if len(first.items) != len(second.items):
         return None
     steps: list[Deltas] = []
-    for one, two in zip(first.items, second.items, strict=True):
-        found = _node_steps(one, two)
-        if found is None:
+    for left, two in zip(first.items, second.items, strict=True):
+        node_steps = _node_steps(left, two)
+        if node_steps is None:
             return None
-        steps += found
+        steps += node_steps
     return tuple(steps)
 
 
@@ -168,9 +168,9 @@ def fold(trips: Iterable[Block]) -> Iterator[Node]:
     steps: tuple[Deltas, ...] | None = None
     count = 0
     for trip in trips:
-        found = address_steps(run[-1], trip) if run else None
-        if run and found is not None and steps in (None, found):
-            steps, count = found, count + 1
+        stride = address_steps(run[-1], trip) if run else None
+        if run and stride is not None and steps in (None, stride):
+            steps, count = stride, count + 1
             run = [run[0], trip]
             continue
         yield from _run(run[:1], steps, count)
@@ -185,31 +185,31 @@ def _run(first: list[Block], steps: tuple[Deltas, ...] | None, count: int) -> It
         yield from first[0].items
 
 
-def _node_steps(one: Node, two: Node) -> tuple[Deltas, ...] | None:
-    if one is two:
-        return tuple([(0,) * len(element.addresses) for element in elements(one)])
-    if type(one) is not type(two) or width(one) != width(two):
+def _node_steps(left: Node, two: Node) -> tuple[Deltas, ...] | None:
+    if left is two:
+        return tuple([(0,) * len(element.addresses) for element in elements(left)])
+    if type(left) is not type(two) or width(left) != width(two):
         return None
-    if isinstance(one, Block) and isinstance(two, Block):
-        return address_steps(one, two)
-    if isinstance(one, Loop) and isinstance(two, Loop):
-        return address_steps(one.body, two.body) if (one.trips, one.steps) == (two.trips, two.steps) else None
-    if isinstance(one, Lowered) and isinstance(two, Lowered):
-        if one.instruction != two.instruction or len(one.accesses) != len(two.accesses):
+    if isinstance(left, Block) and isinstance(two, Block):
+        return address_steps(left, two)
+    if isinstance(left, Loop) and isinstance(two, Loop):
+        return address_steps(left.body, two.body) if (left.trips, left.steps) == (two.trips, two.steps) else None
+    if isinstance(left, Lowered) and isinstance(two, Lowered):
+        if left.instruction != two.instruction or len(left.accesses) != len(two.accesses):
             return None
-        own = tuple(b.start - a.start for a, b in zip(one.accesses, two.accesses, strict=True))
-        same = all(a.shifted(d) == b for a, b, d in zip(one.accesses, two.accesses, own, strict=True))
-        same &= _same_effect(one, two, own)
-        found = address_steps(one.body, two.body) if same else None
-        return None if found is None else (own, *found)
-    assert not isinstance(one, Block | Loop | Lowered) and not isinstance(two, Block | Loop | Lowered)
-    deltas = tuple(after - before for before, after in zip(one.addresses, two.addresses, strict=True))
-    return (deltas,) if one.shifted(deltas) == two else None
+        own = tuple(b.start - a.start for a, b in zip(left.accesses, two.accesses, strict=True))
+        same = all(a.shifted(d) == b for a, b, d in zip(left.accesses, two.accesses, own, strict=True))
+        same &= _same_effect(left, two, own)
+        body_steps = address_steps(left.body, two.body) if same else None
+        return None if body_steps is None else (own, *body_steps)
+    assert not isinstance(left, Block | Loop | Lowered) and not isinstance(two, Block | Loop | Lowered)
+    deltas = tuple(after - before for before, after in zip(left.addresses, two.addresses, strict=True))
+    return (deltas,) if left.shifted(deltas) == two else None
 
 
-def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:
+def _same_effect(left: Lowered, two: Lowered, deltas: Deltas) -> bool:
     """Return whether two executions compute the same on moved tiles; the operations decide it, except for an effect."""
-    moved = getattr(one.shortcut, "moved", None)
+    moved = getattr(left.shortcut, "moved", None)
     return moved is None or moved(deltas) == two.shortcut
 
 
@@ -257,14 +257,14 @@ class Pieces:
         Raises:
             DependentError: an outer loop must be walked otherwise.
         """
-        found: list[Node] = []
+        folded: list[Node] = []
         start, period, patience = 0, 1, _PATIENCE
         while start < self.trips:
             left = self.trips - start
             alone = 1
             if left > 1:
                 try:
-                    made, walked = self._piece(start, period)
+                    piece, walked = self._piece(start, period)
                 except _UnlikeError as error:
                     longer = period * error.period
                     if longer <= LONGEST_PERIOD and period < longer <= left // _SAMPLES:
@@ -274,12 +274,12 @@ class Pieces:
                     alone = left if error.period else min(left, patience)
                     patience *= _PATIENCE
                 else:
-                    found += made
+                    folded += piece
                     start, period = start + walked, 1
                     continue
-            found += fold(self.walk(number, None, 1) for number in range(start, start + alone))
+            folded += fold(self.walk(number, None, 1) for number in range(start, start + alone))
             start, period = start + alone, 1
-        return found
+        return folded
 
     def _piece(self, start: int, period: int) -> tuple[list[Node], int]:
         """Return the piece that begins with trip `start`, in units of `period` trips, and the number of its trips."""

@@ -290,19 +290,19 @@ def arithmetic_result(
     """Return the `value` of an operation on two integers of `width` bits, one of which depends on a loop."""
     if left.periods is not None or right.periods is not None:
         return unknown(value, (left, right))
-    found: DependentScalar | None = None
+    result: DependentScalar | None = None
     if operation in ("addi", "subi"):
         sign = 1 if operation == "addi" else -1
-        found = reduced(int(left.value) + sign * int(right.value), _sum(left, right, sign), width)
+        result = reduced(int(left.value) + sign * int(right.value), _sum(left, right, sign), width)
     elif operation in ("muli", "shli"):
-        found = _product(operation, left, right, width)
+        result = _product(operation, left, right, width)
     elif operation in _AFFINE_DIVISIONS:
-        found = _division(operation, left, right, width, value)
+        result = _division(operation, left, right, width, value)
     elif operation in _BITWISE:
-        found = _bits(operation, left, right, value)
+        result = _bits(operation, left, right, value)
     elif operation in _EXTREMES:
-        found = _extreme(operation, left, right, width, loops)
-    return unknown(value, (left, right)) if found is None else found
+        result = _extreme(operation, left, right, width, loops)
+    return unknown(value, (left, right)) if result is None else result
 
 
 def comparison_result(
@@ -472,10 +472,10 @@ def evaluate(
         return scalar_of(node.operation)  # a number of the core
     names = (node.operand,) if isinstance(node, pto.Convert) else node.operands
     operands = [scalar_of(name) for name in names]
-    found = _evaluated(node, operands, loops, beyond)
+    result = _evaluated(node, operands, loops, beyond)
     if not any(operand.reads for operand in operands):
-        return found
-    return replace(found, reads=frozenset[int]().union(*(operand.reads for operand in operands)))
+        return result
+    return replace(result, reads=frozenset[int]().union(*(operand.reads for operand in operands)))
 
 
 def _evaluated(node: Node, operands: list[DependentScalar], loops: LoopDependence, beyond: Beyond) -> DependentScalar:
@@ -492,7 +492,7 @@ def _evaluated(node: Node, operands: list[DependentScalar], loops: LoopDependenc
             return _of(int(float_comparison(node.predicate, operands[0].value, operands[1].value, kind)), operands)
         return compare(node.predicate, operands[0], operands[1], width_of(kind), loops)
     if node.operation in _OF_FLOATS:
-        return _of(float_arithmetic(node.operation, [each.value for each in operands], kind), operands)
+        return _of(float_arithmetic(node.operation, [scalar.value for scalar in operands], kind), operands)
     if node.operation in FLOAT_TESTS:
         return _of_one(int(is_of_class(node.operation, operands[0].value, kind)), operands[0])
     width = width_of(kind) if kind not in FLOATS else 0

@@ -52,8 +52,8 @@ def resolve_work(
     scalars: list[tuple[int, Format]] = []
     for role, name, kind in zip(form, node.inputs, node.input_types, strict=True):
         if isinstance(kind, pto.ScalarType):
-            held = _scalar_kind(operation, kind.name, node)
-            scalars.append((bits_of(number_of(name), held), format_named(held)))
+            scalar_kind = _scalar_kind(operation, kind.name, node)
+            scalars.append((bits_of(number_of(name), scalar_kind), format_named(scalar_kind)))
         else:
             tiles[role].append(tile_of(name))
     if operation.tmp_behind and len(node.outputs) > operation.destinations:
@@ -196,8 +196,10 @@ def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: 
         raise TileError(f"%{node.result} starts inside a byte of %{node.source}", span=node.span)
     dense = _strides(node.type) == (down, across)
     kind = node.type if dense else _of_parent(node.type, source.type)
-    held = [max(min(size, physical - offset), 0) for size, physical, offset in zip(sizes, whole, offsets, strict=True)]
-    last = (held[0] - 1) * down + (held[1] - 1) * across + 1 if min(held) else 0
+    part_sizes = [
+        max(min(size, physical - offset), 0) for size, physical, offset in zip(sizes, whole, offsets, strict=True)
+    ]
+    last = (part_sizes[0] - 1) * down + (part_sizes[1] - 1) * across + 1 if min(part_sizes) else 0
     return Tile(
         name=node.result,
         format=source.format,
@@ -380,14 +382,16 @@ class _TileUses:
 
     def _pair(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Record which tiles the repeats of one operation access together."""
-        sources = list({id(one): one for name in inputs for one in self.held.get(name, ())}.values())
-        results = [one for name in outputs for one in self.held.get(name, ())]
+        sources = list({id(lifetime): lifetime for name in inputs for lifetime in self.held.get(name, ())}.values())
+        results = [lifetime for name in outputs for lifetime in self.held.get(name, ())]
         self.pairs += [(*pair, False) for pair in combinations(sources, 2)]
         self.pairs += [(source, result, True) for source in sources for result in results if source is not result]
 
     def _use(self, names: Iterable[str], *, needed: bool = True) -> None:
         """A use inside loops that the tile is created outside of lasts as long as the outermost of them."""
-        for lifetime in {id(one): one for name in names for one in self.held.get(name, ())}.values():
+        for lifetime in {
+            id(tile_lifetime): tile_lifetime for name in names for tile_lifetime in self.held.get(name, ())
+        }.values():
             lifetime.needed |= needed
             if len(self.loops) > lifetime.depth:
                 self.pending.append((lifetime, self.loops[lifetime.depth]))
@@ -396,7 +400,7 @@ class _TileUses:
 
     def _loop(self, node: pto.For | pto.While, bodies: Sequence[Sequence[pto.Operation]]) -> None:
         start = self.number
-        carried = tuple(one for name in node.initial for one in self.held.get(name, ()))
+        carried = tuple(tile_lifetime for name in node.initial for tile_lifetime in self.held.get(name, ()))
         self._use(node.initial)
         self.loops.append(start)
         for name in (*node.carried, *(node.arguments if isinstance(node, pto.While) else ())):
@@ -447,8 +451,8 @@ def apart_addresses(
     Tiles are placed in order, each where it shares banks with the fewest others, at the lowest such address.
     """
     met: list[list[tuple[int, bool]]] = [[] for _ in sizes]
-    for one, other, written in pairs:
-        met[max(one, other)].append((min(one, other), written))
+    for first, other, written in pairs:
+        met[max(first, other)].append((min(first, other), written))
     phases = {0, rule.sources_bytes, rule.results_bytes}
 
     def aligned(start: int) -> set[int]:
@@ -482,15 +486,15 @@ def _is_free(start: int, size: int, taken: Sequence[tuple[int, int]], capacity: 
     return before and start + size <= (capacity if index == len(taken) else taken[index][0])
 
 
-def _share_banks(one: tuple[int, int], other: tuple[int, int], rule: TilePlacement, *, written: bool) -> bool:
+def _share_banks(left: tuple[int, int], other: tuple[int, int], rule: TilePlacement, *, written: bool) -> bool:
     """Return whether accesses to two tiles, each a start and a size, meet in a bank during an operation on both."""
-    distance = (one[0] - other[0]) % rule.period_bytes
+    distance = (left[0] - other[0]) % rule.period_bytes
     if not written:
         return distance != rule.sources_bytes
     if not rule.region_bytes:
         return distance == 0
     region = rule.region_bytes
-    return one[0] // region <= (sum(other) - 1) // region and other[0] // region <= (sum(one) - 1) // region
+    return left[0] // region <= (sum(other) - 1) // region and other[0] // region <= (sum(left) - 1) // region
 
 
 def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) -> WarningText | None:
@@ -512,25 +516,25 @@ def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) 
     reader, capacity = _TileUses(lowerer.spared_scratch), allocator.capacity
     reader.region(function.body or ())
     lifetimes, rule = reader.lifetimes, lowerer.tile_placement()
-    sizes = {id(one): size for one in lifetimes if (size := size_of(one.node))}
+    sizes = {id(lifetime): size for lifetime in lifetimes if (size := size_of(lifetime.node))}
     allocator.placement = CONSECUTIVE if sizes else ""
     if sum(sizes.values()) <= capacity:
-        number = {one: place for place, one in enumerate(sizes)}
+        number = {identity: index for index, identity in enumerate(sizes)}
         pairs = sorted(
-            {(number[id(one)], number[id(other)], written)
-             for one, other, written in reader.pairs if id(one) in number and id(other) in number}
+            {(number[id(first)], number[id(other)], written)
+             for first, other, written in reader.pairs if id(first) in number and id(other) in number}
         )  # fmt: skip
         placed = None if rule is None else apart_addresses([*sizes.values()], pairs, rule, capacity)
         if placed is not None and sizes:
-            nodes = (id(one.node) for one in lifetimes if id(one) in sizes)
+            nodes = (id(lifetime.node) for lifetime in lifetimes if id(lifetime) in sizes)
             allocator.placed.update(zip(nodes, placed[0], strict=True))
             allocator.placement = PARTLY_APART if placed[1] else APART
         return None
-    needed = [one for one in lifetimes if not one.spare]
-    total = sum(size_of(one.node) for one in needed)
+    needed = [lifetime for lifetime in lifetimes if not lifetime.spare]
+    total = sum(size_of(lifetime.node) for lifetime in needed)
     apart = total <= capacity
     addresses, need = shared_addresses(needed, size_of, (lambda _one, _other: True) if apart else _together)
-    spare = {id(one.node): capacity - size_of(one.node) for one in lifetimes if one.spare}
+    spare = {id(lifetime.node): capacity - size_of(lifetime.node) for lifetime in lifetimes if lifetime.spare}
     if need > capacity or any(address < 0 for address in spare.values()):
         return None
     allocator.placed.update(addresses | spare)
@@ -564,10 +568,10 @@ def shared_addresses(
     return addresses, max((end for _, _, end in placed), default=0)
 
 
-def _together(one: Lifetime, other: Lifetime) -> bool:
-    if one.first is None or one.last is None or other.first is None or other.last is None:
+def _together(left: Lifetime, other: Lifetime) -> bool:
+    if left.first is None or left.last is None or other.first is None or other.last is None:
         return True
-    return one.first <= other.last and other.first <= one.last
+    return left.first <= other.last and other.first <= left.last
 
 
 Number = Callable[[str], int]
@@ -589,8 +593,8 @@ class TileMaker:
         self.allocator = Allocator(capacity, alignment)
         self.fixed_addresses = has_addresses(self.function.body or ())
         if not self.fixed_addresses:
-            found = share_bytes(self.function, self.allocator, self.lowerer)
-            self.warning = None if found is None else found.at(self.function.span)
+            warning = share_bytes(self.function, self.allocator, self.lowerer)
+            self.warning = None if warning is None else warning.at(self.function.span)
 
     def allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int, number: Number) -> Tile | TileSlots:
         """Place a tile, or several; `key` identifies the source operation, which gets the same address each time.

@@ -117,13 +117,13 @@ class ReadElements:
     read: list[int] = field(default_factory=list)
     arguments: dict[str, Span] = field(default_factory=dict)
 
-    def load(self, place: BytePointer, span: Span, memory: MicroMemory | None) -> int:
+    def load(self, pointer: BytePointer, span: Span, memory: MicroMemory | None) -> int:
         """Return the code of an element."""
-        if place.argument is not None:
-            self.arguments.setdefault(place.argument, span)
+        if pointer.argument is not None:
+            self.arguments.setdefault(pointer.argument, span)
         if memory is not None:
-            held = _bytes(memory, place)
-            code = int.from_bytes(held[_elements_bytes(place, held.size)].tobytes(), "little")
+            content = _bytes(memory, pointer)
+            code = int.from_bytes(content[_elements_bytes(pointer, content.size)].tobytes(), "little")
         else:
             number = len(self.read)
             code = self.known[number] if number < len(self.known) else 0
@@ -131,36 +131,36 @@ class ReadElements:
         return code
 
 
-def store(place: BytePointer, code: bytes, memory: MicroMemory) -> None:
+def store(pointer: BytePointer, code: bytes, memory: MicroMemory) -> None:
     """Write the code of an element and mark its bytes as defined."""
-    held = _bytes(memory, place)
-    reached = _elements_bytes(place, held.size)
-    held[reached] = list(code)
-    if place.argument is None:
+    content = _bytes(memory, pointer)
+    reached = _elements_bytes(pointer, content.size)
+    content[reached] = list(code)
+    if pointer.argument is None:
         memory.defined[reached] = True
     else:
-        memory.marks(place.argument)[reached] = False
-        memory.stores(place.argument)[reached] = True
+        memory.marks(pointer.argument)[reached] = False
+        memory.stores(pointer.argument)[reached] = True
 
 
-def check_place(place: BytePointer, capacity: int) -> None:
+def check_place(pointer: BytePointer, capacity: int) -> None:
     """Reject an element before its argument, or outside the buffer.
 
     Raises:
         TileError: the element is there.
     """
-    end = place.address + place.size
-    if place.argument is None and not 0 <= place.address <= capacity - place.size:
-        raise TileError(f"bytes {place.address} .. {end - 1} are outside the buffer of {capacity} bytes")
-    if place.address < 0:
-        raise TileError(f"an element {-place.address} bytes before %{place.argument}")
+    end = pointer.address + pointer.size
+    if pointer.argument is None and not 0 <= pointer.address <= capacity - pointer.size:
+        raise TileError(f"bytes {pointer.address} .. {end - 1} are outside the buffer of {capacity} bytes")
+    if pointer.address < 0:
+        raise TileError(f"an element {-pointer.address} bytes before %{pointer.argument}")
 
 
-def _elements_bytes(place: BytePointer, size: int) -> slice:
-    end = place.address + place.size
-    if not 0 <= place.address < end <= size:
-        raise TileError(f"an element accesses bytes {place.address} .. {end - 1} of a memory of {size}")
-    return slice(place.address, end)
+def _elements_bytes(pointer: BytePointer, size: int) -> slice:
+    end = pointer.address + pointer.size
+    if not 0 <= pointer.address < end <= size:
+        raise TileError(f"an element accesses bytes {pointer.address} .. {end - 1} of a memory of {size}")
+    return slice(pointer.address, end)
 
 
 # Transfers between global memory and the buffer: what their operands and the loop registers make of them.
@@ -277,7 +277,7 @@ def _newer(
     loops: Sequence[tuple[int, ...]],
     pads: Sequence[tuple[bytes, list[int]]],
 ) -> Copy:
-    levels: list[Level] = [(each[0], each[1], each[2]) for each in (*reversed(loops), *bursts)]
+    levels: list[Level] = [(level[0], level[1], level[2]) for level in (*reversed(loops), *bursts)]
     if mnemonic == "mte_ub_ub":
         length *= BLOCK_BYTES
         levels = [(count, gap * BLOCK_BYTES + length, other * BLOCK_BYTES + length) for count, gap, other in levels]
@@ -399,13 +399,13 @@ def _run(copy: Copy, memory: MicroMemory) -> None:
     source, destination = (_bytes(memory, pointer) for pointer in (copy.source, copy.destination))
     left = copy.padding.left if copy.padding else 0
     rows = _rows(source, copy, 0)
-    known = np.ones(1, np.bool_)
+    defined = np.ones(1, np.bool_)
     if copy.source.argument is None:
-        known = _rows(memory.defined, copy, 0)
+        defined = _rows(memory.defined, copy, 0)
     if copy.destination.argument is None:
-        _rows(memory.defined, copy, 1, left)[...] = known
+        _rows(memory.defined, copy, 1, left)[...] = defined
     else:
-        _rows(memory.marks(copy.destination.argument), copy, 1)[...] = ~known
+        _rows(memory.marks(copy.destination.argument), copy, 1)[...] = ~defined
         _rows(memory.stores(copy.destination.argument), copy, 1)[...] = True
     if copy.atomic:
         rows = _combined(copy, np.ascontiguousarray(_rows(destination, copy, 1, left)), np.ascontiguousarray(rows))
@@ -527,7 +527,7 @@ class VectorUnit(Protocol):
         """Process a flag, with its event, or a barrier."""
         ...
 
-    def element(self, node: ScalarAccess, place: BytePointer, code: bytes) -> None:
+    def element(self, node: ScalarAccess, pointer: BytePointer, code: bytes) -> None:
         """Process an element that the scalar unit reads, or writes as `code`."""
         ...
 

@@ -466,36 +466,36 @@ class _SynchronisationWriter:
     def function(self, function: pto.Function) -> SynchronisedFunction:
         """Return the function with everything put in."""
         body = function.body or ()
-        made: list[pto.Operation] = []
+        operations: list[pto.Operation] = []
         if body:
-            self._put(self.emitted.start, Place.BEFORE, body[0].span, made)
+            self._put(self.emitted.start, Place.BEFORE, body[0].span, operations)
         ended = [node for node in body if isinstance(node, pto.Return)][:1]
-        made += self._region(body[: body.index(ended[0])] if ended else body)
+        operations += self._region(body[: body.index(ended[0])] if ended else body)
         last = ended[0].span if ended else body[-1].span if body else function.span
-        self._put(self.emitted.end, Place.AT_END, last, made)
-        return SynchronisedFunction(replace(function, body=(*made, *ended)), tuple(self.inserts))
+        self._put(self.emitted.end, Place.AT_END, last, operations)
+        return SynchronisedFunction(replace(function, body=(*operations, *ended)), tuple(self.inserts))
 
     def _region(self, body: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
-        made: list[pto.Operation] = []
+        operations: list[pto.Operation] = []
         for node in body:
             first, last = self.reading.places.get(id(node), (-1, -1))
             if first >= 0:
-                self._put(self.emitted.before[first], Place.BEFORE, node.span, made)
-            made.append(pto.with_regions(node, self._region))
+                self._put(self.emitted.before[first], Place.BEFORE, node.span, operations)
+            operations.append(pto.with_regions(node, self._region))
             if last >= 0:
-                place = Place.AFTER if first == last else Place.BEHIND
-                self._put(self.emitted.after[last], place, node.span, made)
-        return tuple(made)
+                position = Place.AFTER if first == last else Place.BEHIND
+                self._put(self.emitted.after[last], position, node.span, operations)
+        return tuple(operations)
 
-    def _put(self, orders: Iterable[Order], place: Place, span: Span, made: list[pto.Operation]) -> None:
+    def _put(self, orders: Iterable[Order], position: Place, span: Span, operations: list[pto.Operation]) -> None:
         """Append inserted instructions; a barrier directly after an equal one is omitted."""
         for order in orders:
-            last = made[-1] if made else None
+            last = operations[-1] if operations else None
             if isinstance(order, pto.Barrier) and isinstance(last, pto.Barrier) and last.inserted and last == order:
                 continue
             node = replace(order, span=span)
-            made.append(node)
-            self.inserts.append(Insert(node, place))
+            operations.append(node)
+            self.inserts.append(Insert(node, position))
 
 
 # How often each inserted instruction is executed.
@@ -524,8 +524,8 @@ def noted(plan: SynchronisedFunction, executed: Executed) -> Synchronised:
     times: Counter[int] = Counter()
     for count, lowered in issued(executed.tree.root):
         times[lowered.instruction] += count
-    return Synchronised(tuple(_note(each, executed.numbers, times) for each in plan.inserts), plan.function)
+    return Synchronised(tuple(_note(inserted, executed.numbers, times) for inserted in plan.inserts), plan.function)
 
 
-def _note(each: Insert, numbers: Mapping[int, int], times: Mapping[int, int]) -> Note:
-    return Note(each.text, each.place, each.span, times.get(numbers.get(id(each.node), -1), 0))
+def _note(inserted: Insert, numbers: Mapping[int, int], times: Mapping[int, int]) -> Note:
+    return Note(inserted.text, inserted.place, inserted.span, times.get(numbers.get(id(inserted.node), -1), 0))

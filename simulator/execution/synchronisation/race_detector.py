@@ -114,8 +114,8 @@ class Clocks:
 
     def blocked(self) -> list[tuple[_Pipe, _Queued]]:
         """Return the stalled pipes with the flags that they wait for, in program order."""
-        found = [(pipe, pipe.queue[0]) for pipe in self.pipes.values() if pipe.queue]
-        return sorted(found, key=lambda each: each[1].instance.number)
+        waiting = [(pipe, pipe.queue[0]) for pipe in self.pipes.values() if pipe.queue]
+        return sorted(waiting, key=lambda head: head[1].instance.number)
 
     def unfinished(self) -> list[_Pipe]:
         """Return the pipes whose end the scalar unit does not know; it knows its own."""
@@ -189,10 +189,10 @@ class Clocks:
         return self._waiting.pop(key, None)
 
 
-def _join(known: Clock, other: Clock | tuple[int, ...]) -> None:
+def _join(clock: Clock, other: Clock | tuple[int, ...]) -> None:
     """Merge the clock of another pipe."""
     for number, count in enumerate(other):
-        known[number] = max(known[number], count)
+        clock[number] = max(clock[number], count)
 
 
 # Accesses to the same bytes that nothing keeps in order.
@@ -239,8 +239,8 @@ class _Accesses:
         pages = _pages(touch)
         if pages is None:
             return list(self._records)
-        found = {number for page in (None, *pages) for number in self._by_page.get(page, ())}
-        return [self._records[number] for number in sorted(found)]
+        numbers = {number for page in (None, *pages) for number in self._by_page.get(page, ())}
+        return [self._records[number] for number in sorted(numbers)]
 
 
 def _pages(touch: Touch) -> range | None:
@@ -262,13 +262,13 @@ class Conflicts:
         self._repeats = 0
         self._latest = {space: _Accesses() for space in contended_spaces(tree.root, tree.instructions, self._vector)}
 
-    def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[RaceFinding]:
+    def start(self, instance: Instance, pipe: str, clock: Clock, count: int) -> Iterator[RaceFinding]:
         """Process an execution that starts on `pipe` as number `count`; yield its unordered earlier accesses."""
         followed = [touch for touch in instance.touches if touch.access.space in self._latest]
         for touch in followed:
             for record in self._latest[touch.access.space].near(touch):
                 hazard = hazard_between(record.touch.access, touch.access)
-                if hazard is None or known[self._numbers[record.touch.pipe]] >= record.count:
+                if hazard is None or clock[self._numbers[record.touch.pipe]] >= record.count:
                     continue
                 if record.touch.pipe == pipe and (
                     pipe != self._vector or hazard not in self._required or self._follows(record, instance, touch)
@@ -297,10 +297,11 @@ class Conflicts:
         if (touch.access.start, touch.access.end) != (start, end) or not _move_alike(record, instance, touch):
             return False
         return any(
-            (each.access.space, each.access.start, each.access.end) == (wrote.access.space, start, end)
-            and not (each.access.write or each.access.runs)
-            and each.steps == touch.steps
-            for each in instance.touches
+            (touch_before.access.space, touch_before.access.start, touch_before.access.end)
+            == (wrote.access.space, start, end)
+            and not (touch_before.access.write or touch_before.access.runs)
+            and touch_before.steps == touch.steps
+            for touch_before in instance.touches
         )
 
     def _compare(self, record: _Record, instance: Instance, touch: Touch, hazard: Hazard) -> Iterator[RaceFinding]:
@@ -309,10 +310,10 @@ class Conflicts:
         pair = (record.instance.lowered.instruction, instance.lowered.instruction, kind)
         if pair in self._told:
             return
-        found = _meet(record, instance, touch)
-        if found is not None:
+        meeting = _meet(record, instance, touch)
+        if meeting is not None:
             self._told.add(pair)
-            yield self._finding(record, instance, touch, (kind, hazard, RaceRegion(touch.access.space, *found)))
+            yield self._finding(record, instance, touch, (kind, hazard, RaceRegion(touch.access.space, *meeting)))
 
     def _finding(
         self, record: _Record, instance: Instance, touch: Touch, what: tuple[RaceKind, Hazard, RaceRegion]
@@ -330,11 +331,11 @@ class Conflicts:
         return RaceFinding(kind, message, spans, pipes, region, self._missing(first, second, pipes))
 
     def _missing(self, first: Instruction, second: Instruction, pipes: tuple[str, str]) -> str:
-        one, other = pipes
-        if one == other:
-            return f"barrier {one} before line {second.span.line}"
+        former, other = pipes
+        if former == other:
+            return f"barrier {former} before line {second.span.line}"
         return (
-            f"set_flag {one} -> {other} after line {first.span.line} and wait_flag {one} -> {other} before line "
+            f"set_flag {former} -> {other} after line {first.span.line} and wait_flag {former} -> {other} before line "
             f"{second.span.line}, or a barrier on all pipes"
         )
 
@@ -447,11 +448,11 @@ class WrittenBytes:
 
     def _gap(self, instance: Instance, touch: Touch, written: NDArray[np.bool_]) -> Bytes | None:
         for start, end in _stretches(touch.access, _moves(instance, touch, all_trips=False)):
-            found = written[max(0, start) : end]
-            if not found.all():
-                first = int(np.argmin(found))
-                rest = np.flatnonzero(found[first:])
-                length = int(rest[0]) if rest.size else found.size - first
+            flags = written[max(0, start) : end]
+            if not flags.all():
+                first = int(np.argmin(flags))
+                rest = np.flatnonzero(flags[first:])
+                length = int(rest[0]) if rest.size else flags.size - first
                 return start + first, start + first + length
         return None
 
@@ -473,23 +474,23 @@ def _whole_tiles(instance: Instance) -> Iterator[Bytes]:
 
 def _moves(instance: Instance, touch: Touch, *, all_trips: bool) -> list[Sequence[int]]:
     """Return the byte movement of an access per loop: in the followed trip, or in all that it represents."""
-    found: list[Sequence[int]] = []
+    moves: list[Sequence[int]] = []
     for turn, step in zip(instance.path, touch.steps, strict=True):
         last = all_trips and not turn.exact and turn.slot == SLOTS - 1
         trips = range(turn.slot, turn.trips if last else turn.slot + 1)
         if step:
-            found.append(range(trips.start * step, trips.stop * step, step))
-    return found
+            moves.append(range(trips.start * step, trips.stop * step, step))
+    return moves
 
 
 def _stretches(access: Access, moves: Sequence[Sequence[int]]) -> Iterator[Bytes]:
     """Yield the stretches without gaps of an access moved by every combination of `moves`."""
     distances = [*moves, *(range(0, count * distance, distance) for count, distance in access.runs)]
     places = 1
-    for each in distances:
-        places *= len(each)
+    for distance_range in distances:
+        places *= len(distance_range)
     if places > _PLACES:
-        reach = [sorted((each[0], each[-1])) for each in moves]
+        reach = [sorted((move_range[0], move_range[-1])) for move_range in moves]
         yield access.start + sum(low for low, _ in reach), access.end + sum(high for _, high in reach)
         return
     length = run_length(access)
@@ -569,11 +570,11 @@ class _Detector:
     def run(self) -> tuple[RaceFinding, ...]:
         capacities = {name: memory.capacity_bytes for name, memory in self.target.memories.items()}
         written = WrittenBytes(capacities, self.tree.instructions)
-        known = self.unwritten
+        is_checked = self.unwritten
         for instance in unfold(self.tree.root, self.tree.instructions):
             # An opaque instruction may have written anything: from there on nothing is known of the bytes.
-            known = known and self._instruction(instance).role is not InstructionRole.OPAQUE
-            if known:
+            is_checked = is_checked and self._instruction(instance).role is not InstructionRole.OPAQUE
+            if is_checked:
                 self._tell(written.execute(instance))
             if not self.tree.interlocked:
                 self._issue(instance)
@@ -618,8 +619,8 @@ class _Detector:
         if self.clocks.stuck is None:
             self.clocks.act(instance, action)
 
-    def _start(self, instance: Instance, pipe: str, known: Clock, count: int) -> None:
-        self._tell(self.conflicts.start(instance, pipe, known, count))
+    def _start(self, instance: Instance, pipe: str, clock: Clock, count: int) -> None:
+        self._tell(self.conflicts.start(instance, pipe, clock, count))
 
     def _control(self, instance: Instance, registers: tuple[str, ...]) -> None:
         """Look whether vector instructions may still run that do not hold the control state themselves."""
@@ -641,7 +642,7 @@ class _Detector:
 
     def _close(self) -> None:
         """Check the remaining state after everything was issued."""
-        blocked = [(pipe.name, each.instance, each.action) for pipe, each in self.clocks.blocked()]
+        blocked = [(pipe.name, head.instance, head.action) for pipe, head in self.clocks.blocked()]
         if self.clocks.stuck is not None:
             blocked.append((self.clocks.scalar.name, *self.clocks.stuck))
         if blocked:
@@ -655,21 +656,29 @@ class _Detector:
     def _unfinished(self) -> Iterable[RaceFinding]:
         last = [(pipe.name, self._instruction(pipe.last)) for pipe in self.clocks.unfinished() if pipe.last is not None]
         if last:
-            running = ", ".join(f"{each.text} ({each.span}) on {name}" for name, each in last)
+            running = ", ".join(
+                f"{running_instruction.text} ({running_instruction.span}) on {name}"
+                for name, running_instruction in last
+            )
             message = f"the function ends while this may still be running: {running}"
-            spans = tuple(sorted((each.span for _, each in last), key=lambda span: (span.line, span.column)))
+            spans = tuple(
+                sorted(
+                    (running_instruction.span for _, running_instruction in last),
+                    key=lambda span: (span.line, span.column),
+                )
+            )
             missing = "barrier ALL at the end of the function"
             yield RaceFinding(RaceKind.UNFINISHED, message, spans, tuple(name for name, _ in last), missing=missing)
 
     def _deadlock(self, blocked: list[tuple[str, Instance, Action | None]]) -> RaceFinding:
         reasons = []
         for name, instance, action in blocked:
-            place = self._span(instance)
+            location = self._span(instance)
             if isinstance(action, FlagWait):
-                flag = f"flag {action.signaller} -> {action.pipe} id {action.event} ({place})"
+                flag = f"flag {action.signaller} -> {action.pipe} id {action.event} ({location})"
                 reasons.append(f"{name} waits for {flag}, {self._signal(action)}")
             else:
-                reasons.append(f"{name} waits for all pipes to drain ({place})")
+                reasons.append(f"{name} waits for all pipes to drain ({location})")
         spans = tuple(self._span(instance) for _, instance, _ in reversed(blocked))
         return RaceFinding(RaceKind.DEADLOCK, "; ".join(reasons), spans, tuple(name for name, _, _ in blocked))
 

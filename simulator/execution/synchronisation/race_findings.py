@@ -133,7 +133,7 @@ def slices(block: Block, rows: Rows) -> Iterator[tuple[Node, Rows]]:
 
 def _touches(node: Node, rows: Rows, instructions: Sequence[Instruction]) -> Iterator[Touch]:
     if isinstance(node, Lowered):
-        yield from (each for each in touches_of(node, rows, instructions) if each.access.start < each.access.end)
+        yield from (touch for touch in touches_of(node, rows, instructions) if touch.access.start < touch.access.end)
     elif isinstance(node, Loop):
         for inner in touches(node.body, (*rows, node.steps), instructions):
             yield Touch(inner.pipe, widened(inner.access, node.trips, inner.steps[-1]), inner.steps[:-1])
@@ -236,7 +236,7 @@ def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instanc
     return walk(root, (), ())
 
 
-def distance(first: Instance, one: Touch, second: Instance, other: Touch) -> tuple[int, tuple[Move, ...]]:
+def distance(first: Instance, touch: Touch, second: Instance, other: Touch) -> tuple[int, tuple[Move, ...]]:
     """Return the offset of `other` relative to `one`, which comes first in the program, due to loops.
 
     Returns:
@@ -248,11 +248,11 @@ def distance(first: Instance, one: Touch, second: Instance, other: Touch) -> tup
     for mine, theirs in zip(first.path, second.path, strict=False):
         if mine.entry != theirs.entry:
             break
-        relation.common(mine, theirs, one.steps[depth], other.steps[depth])
+        relation.common(mine, theirs, touch.steps[depth], other.steps[depth])
         depth += 1
         if mine.slot != theirs.slot:
             break
-    for turn, step in zip(first.path[depth:], one.steps[depth:], strict=True):
+    for turn, step in zip(first.path[depth:], touch.steps[depth:], strict=True):
         relation.left(turn, step)
     for turn, step in zip(second.path[depth:], other.steps[depth:], strict=True):
         relation.entered(turn, step)
@@ -264,19 +264,19 @@ class _Relation:
         self.shift = 0
         self.moves: list[Move] = []
 
-    def common(self, mine: FollowedTrip, theirs: FollowedTrip, one: int, other: int) -> None:
+    def common(self, mine: FollowedTrip, theirs: FollowedTrip, step: int, other: int) -> None:
         """Process a loop around both executions."""
         apart = theirs.slot - mine.slot
         if mine.exact:
-            self.shift += other * theirs.slot - one * mine.slot
+            self.shift += other * theirs.slot - step * mine.slot
             return
         self.shift += other * apart
         pairs = mine.trips - apart
-        if apart < SLOTS - 1 or one == other:
-            self.moves.append((pairs, other if apart == SLOTS - 1 else other - one))
+        if apart < SLOTS - 1 or step == other:
+            self.moves.append((pairs, other if apart == SLOTS - 1 else other - step))
         else:
             # Any trip far enough from the last against any far enough from the first: some of them too close together.
-            self.moves += [(pairs, other), (pairs, -one)]
+            self.moves += [(pairs, other), (pairs, -step)]
 
     def left(self, turn: FollowedTrip, step: int) -> None:
         """Process a loop that ends before the second execution; its trips count from the last one."""

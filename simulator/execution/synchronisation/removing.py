@@ -311,7 +311,7 @@ class _Assignment:
         for other in kept:
             same = other.loop is pair.loop and other.buffers == pair.buffers
             places = (other.set_at, other.wait_at, pair.wait_at)
-            together = all(self.elements[place].block == block for place in places)
+            together = all(self.elements[element].block == block for element in places)
             if not same or not together or (pair.loop is None and other.wait_at <= pair.set_at):
                 continue
             if other.set_at < pair.set_at:
@@ -324,8 +324,8 @@ class _Assignment:
         return False
 
 
-def _meet(one: _Life, other: _Life) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def _meet(life: _Life, other: _Life) -> bool:
+    return life[0] <= other[1] and other[0] <= life[1]
 
 
 def remove_needless(elements: list[MarkedElement], pairs: list[FlagPair]) -> list[FlagPair]:
@@ -441,15 +441,15 @@ def dependences(now: MarkedElement, front: MarkedElement, rules: Rules) -> list[
     sides = [(now.reads, front.writes), (now.writes, front.reads)]
     if not now.pipe == front.pipe == rules.pipes.load:
         sides.append((now.writes, front.writes))
-    found = [(mine, theirs) for a, b in sides for mine in a for theirs in b if mine.overlaps(theirs)]
+    pairs = [(mine, theirs) for a, b in sides for mine in a for theirs in b if mine.overlaps(theirs)]
     if now.pipe != front.pipe:
-        found += [
+        pairs += [
             (mine, theirs)
             for mine in now.reads
             for theirs in front.reads
             if mine.space == ACCUMULATOR and mine.overlaps(theirs)
         ]
-    return found
+    return pairs
 
 
 def needs_no_barrier(
@@ -535,19 +535,19 @@ class Uses:
 
     def of(self, now: MarkedElement) -> Touching:
         """Return the earlier operations that an operation depends on, by `dependences`."""
-        pipes, found = self.rules.pipes, Touching({})
+        pipes, touching = self.rules.pipes, Touching({})
         alone = frozenset((now.pipe,)) if now.pipe == pipes.scalar else frozenset[str]()
         rewriting = alone | ({now.pipe} if now.pipe == pipes.load else frozenset[str]())
         for buffer in dict.fromkeys(now.reads):
             for other in self._overlapping(buffer):
-                found.add(self._writers.get(other), alone)
+                touching.add(self._writers.get(other), alone)
                 if buffer.space == ACCUMULATOR:
-                    found.add(self._readers.get(other), {now.pipe})
+                    touching.add(self._readers.get(other), {now.pipe})
         for buffer in dict.fromkeys(now.writes):
             for other in self._overlapping(buffer):
-                found.add(self._readers.get(other), alone)
-                found.add(self._writers.get(other), rewriting)
-        return found
+                touching.add(self._readers.get(other), alone)
+                touching.add(self._writers.get(other), rewriting)
+        return touching
 
     def _overlapping(self, buffer: OperandBytes) -> tuple[OperandBytes, ...]:
         if buffer not in self._near:

@@ -168,7 +168,7 @@ class _ElementReader:
         pipe = pipe_of(node, self.pipes)
         if pipe is None:
             return
-        buffers = [[each for name in names for each in self.values.get(name, ())] for names in (reads, writes)]
+        buffers = [[element for name in names for element in self.values.get(name, ())] for names in (reads, writes)]
         number = self.listing.operation(pipe, *buffers, gathers=gathers(node))
         self.places[id(node)] = number, number
 
@@ -196,11 +196,11 @@ class _ElementReader:
 
     def _tile(self, node: TileNode, name: str, kind: pto.TileType, address: str | None) -> OperandBytes:
         bits = self._bits(kind)
-        found = self._allocated(node, kind, address, kind.rows * kind.cols * bits // 8)
+        allocated = self._allocated(node, kind, address, kind.rows * kind.cols * bits // 8)
         self.placed.pop(name, None)
-        if found.ranges is not None:
-            self.placed[name] = PlacedTile.of(kind, found.ranges[0][0], bits)
-        return found
+        if allocated.ranges is not None:
+            self.placed[name] = PlacedTile.of(kind, allocated.ranges[0][0], bits)
+        return allocated
 
     def _allocated(self, node: TileNode, kind: pto.TileType, address: str | None, size: int) -> OperandBytes:
         """Return the buffers that an operation allocates: `size` bytes for a tile of a type, or for several."""
@@ -235,13 +235,19 @@ class _ElementReader:
     def _part(self, node: pto.Subview) -> None:
         """Read a part: it has separate bytes if the text gives its offsets; otherwise it counts as the whole tile."""
         whole, offsets = self.values.get(node.source, ()), [self._known(name) for name in node.offsets]
-        found, (row, column) = self.placed.get(node.source), offsets
+        placed_tile, (row, column) = self.placed.get(node.source), offsets
         self.placed.pop(node.result, None)
-        if found is None or row is None or column is None or node.type.scatter_layout != "none_box" or len(whole) != 1:
-            self.values[node.result] = tuple(replace(each, filled=0) for each in whole)
+        if (
+            placed_tile is None
+            or row is None
+            or column is None
+            or node.type.scatter_layout != "none_box"
+            or len(whole) != 1
+        ):
+            self.values[node.result] = tuple(replace(element, filled=0) for element in whole)
             return
-        place = self.placed[node.result] = found.part(row, column)
-        self.values[node.result] = (replace(whole[0], ranges=place.lines(node.type), filled=0),)
+        placed = self.placed[node.result] = placed_tile.part(row, column)
+        self.values[node.result] = (replace(whole[0], ranges=placed.lines(node.type), filled=0),)
 
     def _known(self, name: str) -> int | None:
         """Return a scalar that is constant in the text."""
@@ -261,7 +267,7 @@ class _ElementReader:
         (kind,) = node.output_types
         assert isinstance(kind, pto.TileType)
         filled, sources = _filled(kind, self._bits(kind)), self.values.get(node.inputs[0], ())
-        self.values[node.outputs[0]] = tuple(replace(each, filled=filled) for each in sources)
+        self.values[node.outputs[0]] = tuple(replace(element, filled=filled) for element in sources)
 
     # ------------------------------------------------------------------------------------------------- control flow
 
@@ -277,19 +283,19 @@ class _ElementReader:
 
     def _carried(self, node: pto.For) -> dict[str, Value]:
         """Return the possible buffers of the carried names in any trip: initial ones, and those from trips."""
-        found = {name: self.values.get(first, ()) for name, first in zip(node.carried, node.initial, strict=True)}
+        carried = {name: self.values.get(first, ()) for name, first in zip(node.carried, node.initial, strict=True)}
         if not any(isinstance(kind, pto.TileType) for kind in node.result_types):
-            return found
+            return carried
         while True:
             trial = _ElementReader(self.lowerer, self.pipes, self.shared, roots=self.roots, alignment=self.alignment)
-            trial.values, trial.constants = {**self.values, **found}, dict(self.constants)
+            trial.values, trial.constants = {**self.values, **carried}, dict(self.constants)
             trial.placed = dict(self.placed)
             trial.next_address = dict(self.next_address)
             handed = trial.region(node.body)
-            wider = {name: _union(found[name], more) for name, more in zip(node.carried, handed, strict=False)}
-            if wider == found:
-                return found
-            found = wider
+            wider = {name: _union(carried[name], more) for name, more in zip(node.carried, handed, strict=False)}
+            if wider == carried:
+                return carried
+            carried = wider
 
     def _while(self, node: pto.While) -> None:
         """Read a while loop: both regions form one loop, and a carried value may be any of the values."""
@@ -306,12 +312,12 @@ class _ElementReader:
 
     def _branch(self, node: pto.If) -> None:
         branch = self.listing.begin_branch()
-        one = self.region(node.then_body)
+        then_values = self.region(node.then_body)
         self.listing.turn(branch)
         other = self.region(node.else_body)
         self.listing.end_branch(branch)
         self.places[id(node)] = branch.begin, branch.end
-        for name, first, second in zip(node.results, one, other, strict=False):
+        for name, first, second in zip(node.results, then_values, other, strict=False):
             self.values[name] = _union(first, second)
 
 

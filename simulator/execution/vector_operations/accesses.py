@@ -60,25 +60,25 @@ def work_accesses(work: ResolvedTileOp, behaviour: Behaviour) -> tuple[Access, .
     A loop that moves the operation moves tile n of a `TileEffect` with its access, so all of these are always listed.
     Additional bytes that a target touches follow: a source converted in place, scratch without a tile.
     """
-    found = [_written(work, behaviour), *_read(work, behaviour)]
+    accesses = [_written(work, behaviour), *_read(work, behaviour)]
     if work.tmp is not None:
-        found += [Access(BUFFER, work.tmp.address, work.tmp.end, write) for write in (False, True)]
+        accesses += [Access(BUFFER, work.tmp.address, work.tmp.end, write) for write in (False, True)]
     if work.mask is not None:
-        found.append(row_bytes(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
+        accesses.append(row_bytes(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
     if work.counts is not None:
-        found.append(count_bytes(work, work.counts))
+        accesses.append(count_bytes(work, work.counts))
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE:
-        found += group_bytes(work)
+        accesses += group_bytes(work)
     else:
-        found += [tile_bytes(tile, write=True) for tile in work.further]
+        accesses += [tile_bytes(tile, write=True) for tile in work.further]
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
-        found.append(tile_bytes(work.dst, write=False))
+        accesses.append(tile_bytes(work.dst, write=False))
     if float_route(work, behaviour.facts) is not None:
-        found.append(tile_bytes(work.sources[0], write=True))
-    found += clobbered_bytes(work, behaviour)
+        accesses.append(tile_bytes(work.sources[0], write=True))
+    accesses += clobbered_bytes(work, behaviour)
     if behaviour.window is not None:
-        found += [Access(BUFFER, *behaviour.window, write) for write in (False, True)]
-    return tuple(found)
+        accesses += [Access(BUFFER, *behaviour.window, write) for write in (False, True)]
+    return tuple(accesses)
 
 
 def count_bytes(work: ResolvedTileOp, counts: Tile) -> Access:
@@ -136,10 +136,10 @@ def _read(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
         return bytes_to_quantise(work, behaviour)
     if kind in REARRANGING:
         return read_bytes(work, behaviour)
-    found = [tile_bytes(source, write=False) for source in work.sources]
+    accesses = [tile_bytes(source, write=False) for source in work.sources]
     first = work.sources[0] if work.sources else None
     if first is None:
-        return found
+        return accesses
     if kind is Kind.MOVE:
         rows = min(first.valid_rows, work.dst.valid_rows)
         length = moved_columns(work, behaviour.facts.move_bytes) * first.element_bits // 8
@@ -154,8 +154,8 @@ def _read(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
         return [row_bytes(first, first.valid_rows, first.element_bits // 8, write=False)]
     if kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
         vector = work.sources[-1]
-        found[-1] = row_bytes(vector, 1, vector.valid_cols * vector.element_bits // 8, write=False)
-    return found
+        accesses[-1] = row_bytes(vector, 1, vector.valid_cols * vector.element_bits // 8, write=False)
+    return accesses
 
 
 # Which operands of a vector operation may share bytes: in place where every element is read before it is written.
@@ -272,11 +272,11 @@ def _check_apart(
             raise tile_error(work, f"{role} %{tile.name} and %{other.name} share {what}")
 
 
-def _refusal(work: ResolvedTileOp, one: Tile, two: Tile, shared: tuple[int, int]) -> TileError:
+def _refusal(work: ResolvedTileOp, written: Tile, two: Tile, shared: tuple[int, int]) -> TileError:
     what = f"bytes {shared[0]} .. {shared[1] - 1}"
-    if one.address == two.address and one.name == two.name:
-        return TileError(f"{work.mnemonic} cannot run in place: it writes %{one.name} ({what})", span=work.span)
-    return tile_error(work, f"%{one.name} and %{two.name} share {what}")
+    if written.address == two.address and written.name == two.name:
+        return TileError(f"{work.mnemonic} cannot run in place: it writes %{written.name} ({what})", span=work.span)
+    return tile_error(work, f"%{written.name} and %{two.name} share {what}")
 
 
 def _beyond(work: ResolvedTileOp, written: Access) -> tuple[str, ...]:
@@ -316,50 +316,50 @@ def check_work(target: DataflowTarget, work: ResolvedTileOp) -> tuple[str, ...]:
 def _surprises(target: DataflowTarget, work: ResolvedTileOp) -> tuple[str, ...]:
     """Return warnings about differences between the library and the text (docs/reference/pto.md section 7.3)."""
     facts = target.tile_arithmetic
-    found = []
+    surprises = []
     if work.mode not in (None, "eq") and compared_format(work) in facts.equality_only:
-        found.append(
+        surprises.append(
             f"pto.{work.mnemonic} of {compared_format(work)} compares for equality only on {target.name}: "
             f"'{work.mode}' acts as 'eq'"
         )
     route = float_route(work, facts)
     if route is not None and work.sources[0].address != work.dst.address:
-        found.append(
+        surprises.append(
             f"pto.{work.mnemonic} converts its source in place: %{work.sources[0].name} is left holding {route}"
         )
     kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, facts.move_bytes
     if kind is Kind.BLOCK_QUANTISE:
-        found += block_surprises(work, str(target.option(FLAT_NV)), str(target.option("tquant_mx_ctrl")))
+        surprises += block_surprises(work, str(target.option(FLAT_NV)), str(target.option("tquant_mx_ctrl")))
     if kind is Kind.QUANTISE and work.tmp is not None:
-        found.append(
+        surprises.append(
             f"pto.{work.mnemonic} works in its source on {target.name}: %{work.sources[0].name} is left holding the "
             f"rounded products as f16"
         )
         behind = spread_end(work, facts)
         if behind > work.tmp.end:
-            found.append(
+            surprises.append(
                 f"pto.{work.mnemonic} spreads its parameters to bytes {work.tmp.end} .. {behind - 1}, behind its tmp "
                 f"tile %{work.tmp.name}"
             )
     if kind is Kind.RAMP and work.descending and work.tmp is not None and facts.ramp_negates_sum:
-        found.append(
+        surprises.append(
             f"pto.{work.mnemonic} with tmp negates what ascends on {target.name}: it descends from the negated scalar"
         )
     if kind is Kind.TRANSPOSE and unit is not None and transposes_by_blocks(work):
         length = work.sources[0].valid_rows * work.dst.element_bits // 8
         if length % unit:
-            found.append(
+            surprises.append(
                 f"pto.{work.mnemonic} copies whole blocks on {target.name}: in each row of %{work.dst.name} the "
                 f"{-length % unit} bytes behind the result are overwritten by what tmp holds, which is not claimed"
             )
-    return tuple(found)
+    return tuple(surprises)
 
 
 def _known(target: DataflowTarget, work: ResolvedTileOp) -> tuple[VectorOperation, TileOperationFacts]:
     rule = target.tile_operation(work.mnemonic)
     operation = VECTOR_OPERATIONS.get(work.mnemonic)
     if rule is None or operation is None:
-        names = [one.mnemonic for one in target.tile_operations]
+        names = [entry.mnemonic for entry in target.tile_operations]
         near = [f"pto.{name}" for name in closest(work.mnemonic, names)]
         raise IllegalError(f"{target.name} has no operation pto.{work.mnemonic}", span=work.span, legal=near)
     return operation, rule
@@ -420,9 +420,9 @@ def _check_quantised_types(work: ResolvedTileOp, operation: VectorOperation) -> 
             )
         return
     if operation.kind is Kind.BLOCK_QUANTISE:
-        for place, output in enumerate((work.dst, *work.further)):
-            legal = _BYTES if place < 2 else (work.sources[0].format.name,)
-            if output.format.name not in legal and not (place == 0 and is_narrow(work)):
+        for index, output in enumerate((work.dst, *work.further)):
+            legal = _BYTES if index < 2 else (work.sources[0].format.name,)
+            if output.format.name not in legal and not (index == 0 and is_narrow(work)):
                 text = f"{work.mnemonic}: %{output.name} holds {output.format.name}"
                 raise ReadError(text, span=work.span, legal=legal)
         return
@@ -463,11 +463,11 @@ def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None
     else:
         scaled = operation.kind is Kind.NARROW  # by a scale in f32
         named += [("the scalar", wanted if scaled and fmt.name == "f32" else fmt.name) for _, fmt in work.scalars]
-    for name, found in named:
-        if found != wanted:
+    for name, element_type in named:
+        if element_type != wanted:
             shown = name if name == "the scalar" else f"%{name}"
             raise ReadError(
-                f"{work.mnemonic} needs a single element type: {shown} is {found}, not {wanted}",
+                f"{work.mnemonic} needs a single element type: {shown} is {element_type}, not {wanted}",
                 span=work.span,
                 legal=(wanted,),
             )

@@ -40,12 +40,12 @@ def shifted(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Be
     No source states the effect of an amount outside 0 .. width - 1: option `shift_beyond_width`.
     """
     assert isinstance(fmt, IntFormat)
-    one, two = np.broadcast_arrays(*operands)
+    first, two = np.broadcast_arrays(*operands)
     amounts = numbers(two, fmt).astype(np.int64)
     if behaviour.choice("shift_beyond_width") == "modulo":
         amounts = amounts % fmt.bits
     beyond = (amounts < 0) | (amounts >= fmt.bits)
-    values = numbers(one, fmt).astype(np.int64)
+    values = numbers(first, fmt).astype(np.int64)
     steps = np.where(beyond, fmt.bits, amounts)
     result = np.left_shift(values, steps) if function == "shl" else np.right_shift(values, steps)
     codes: Codes = result.astype(f"<u{fmt.bits // 8}")
@@ -125,7 +125,7 @@ def _computed(function: str, operands: Sequence[Codes], fmt: Format, behaviour: 
     if isinstance(fmt, IntFormat) and function == "pow":
         return _integer_power(values[0], values[1], fmt)
     if isinstance(fmt, IntFormat) and behaviour.saturates:
-        exact = np.ascontiguousarray(_ARITHMETIC[function](*(each.astype(np.int64) for each in values)))
+        exact = np.ascontiguousarray(_ARITHMETIC[function](*(operand.astype(np.int64) for operand in values)))
         codes = encoded(np.clip(exact, fmt.minimum, fmt.maximum).astype(values[0].dtype), fmt)
         tell_change(
             Judge(format_named("i64"), fmt, Rounding.RINT, wraps=False), exact.view("<u8"), codes, converts=False
@@ -158,20 +158,20 @@ def _integer_power(base: Numbers, exponent: Numbers, fmt: IntFormat) -> Codes:
 
 def _extreme(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Return the larger or smaller operand, its bits kept."""
-    one, two = np.broadcast_arrays(*operands)
-    a, b = numbers(one, fmt), numbers(two, fmt)
+    first, two = np.broadcast_arrays(*operands)
+    a, b = numbers(first, fmt), numbers(two, fmt)
     beyond = b > a if function == "max" else b < a
     if not isinstance(fmt, FloatFormat):
-        return np.where(beyond, two, one)
+        return np.where(beyond, two, first)
     choice = behaviour.choice("maximum_of_nan")
     if choice == "first":
-        return clamped(np.where(beyond, two, one), fmt, behaviour)
-    negative = (one & fmt.sign_bit) != 0
+        return clamped(np.where(beyond, two, first), fmt, behaviour)
+    negative = (first & fmt.sign_bit) != 0
     beyond |= (a == b) & (negative if function == "max" else ~negative)  # zeros of either sign
-    result = np.where(beyond, two, one)
+    result = np.where(beyond, two, first)
     nan_a, nan_b = np.isnan(a), np.isnan(b)
     if choice == "number":
-        result = np.where(nan_a, two, np.where(nan_b, one, result))
+        result = np.where(nan_a, two, np.where(nan_b, first, result))
         nan_a &= nan_b
     else:
         nan_a |= nan_b
@@ -213,9 +213,9 @@ def _reciprocal_root(_function: str, operands: Sequence[Codes], fmt: Format, beh
 
 def _leaky(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Multiply values with a sign bit, -0 included, by the second operand; keep all others."""
-    one, two = np.broadcast_arrays(*operands)
+    first, two = np.broadcast_arrays(*operands)
     assert isinstance(fmt, FloatFormat)
-    values, negative = numbers(one, fmt), (one & fmt.sign_bit) != 0
+    values, negative = numbers(first, fmt), (first & fmt.sign_bit) != 0
     return encoded(np.where(negative, values * numbers(two, fmt), values), fmt, saturates=behaviour.saturates)
 
 
@@ -241,11 +241,11 @@ def _sum_of_three(_function: str, operands: Sequence[Codes], fmt: Format, behavi
     return apply("add", (apply("add", operands[:2], fmt, behaviour), operands[2]), fmt, behaviour)
 
 
-def _odd_sum(one: Numbers, two: Numbers) -> Numbers:
+def _odd_sum(left: Numbers, two: Numbers) -> Numbers:
     """Return sums rounded to odd: a later rounding to fewer bits then equals a single rounding."""
-    total = one + two
-    back = total - one
-    lost = (one - (total - back)) + (two - back)
+    total = left + two
+    back = total - left
+    lost = (left - (total - back)) + (two - back)
     inexact = np.isfinite(total) & np.isfinite(lost) & (lost != 0) & (total.view("<u8") & 1 == 0)
     towards = np.where(lost > 0, np.inf, -np.inf)
     return np.where(inexact, np.nextafter(total, towards), total)
@@ -330,23 +330,23 @@ def places_of_extremes(function: str, codes: Codes, fmt: Format, behaviour: Beha
     Zeros of either sign are equal; option `maximum_of_nan` decides on NaN.
     """
     values = numbers(codes, fmt)
-    found: Codes
+    indices: Codes
     if isinstance(fmt, IntFormat):
-        found = values.argmax(axis=1) if function == "max" else values.argmin(axis=1)
-        return found
+        indices = values.argmax(axis=1) if function == "max" else values.argmin(axis=1)
+        return indices
     if function == "min":
         values = -values
     missing, choice = np.isnan(values), behaviour.choice("maximum_of_nan")
     ranks = np.where(missing, values.dtype.type(-np.inf), values)
-    found = ranks.argmax(axis=1)
+    indices = ranks.argmax(axis=1)
     if choice == "number":  # a NaN is worth less than minus infinity
-        known = (ranks == ranks.max(axis=1, keepdims=True)) & ~missing
-        found = np.where(missing.all(axis=1), 0, known.argmax(axis=1))
+        extremes = (ranks == ranks.max(axis=1, keepdims=True)) & ~missing
+        indices = np.where(missing.all(axis=1), 0, extremes.argmax(axis=1))
     elif choice == "nan":
-        found = np.where(missing.any(axis=1), missing.argmax(axis=1), found)
+        indices = np.where(missing.any(axis=1), missing.argmax(axis=1), indices)
     else:  # nothing is found beyond a NaN in the first column
-        found = np.where(missing[:, 0], 0, found)
-    return found
+        indices = np.where(missing[:, 0], 0, indices)
+    return indices
 
 
 def neutral_code(function: str, fmt: Format) -> int:

@@ -66,10 +66,10 @@ def compare(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     mode = "eq" if only_equality else work.mode or "eq"
     inverted = facts.inverts_whole_mask and mode == "ne"
     read, written = compared_bytes(work, facts.compare_bytes)
-    found = _compared(buffer, work, "eq" if inverted else mode, read)
+    matches = _compared(buffer, work, "eq" if inverted else mode, read)
     if inverted and not isinstance(fmt, IntFormat) and behaviour.choice("unequal_of_nan") == 0:
-        found |= _compared(buffer, work, UNORDERED, read)
-    _write_bits(buffer, work, found, written, keep=facts.compare_bytes is None and _keeps(behaviour))
+        matches |= _compared(buffer, work, UNORDERED, read)
+    _write_bits(buffer, work, matches, written, keep=facts.compare_bytes is None and _keeps(behaviour))
     if inverted:
         buffer[work.dst.address : work.dst.end] ^= 0xFF
 
@@ -101,9 +101,9 @@ def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     assert counts is not None
     fmt = source.format
     wanted = numbers(np.array([work.scalars[0][0]], _dtype(fmt)), fmt)
-    found = COMPARISONS[work.mode or "eq"](numbers(valid_codes(buffer, source), fmt), wanted)
+    matches = COMPARISONS[work.mode or "eq"](numbers(valid_codes(buffer, source), fmt), wanted)
     result = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
-    for row, chosen in enumerate(found):
+    for row, chosen in enumerate(matches):
         places = np.flatnonzero(chosen) + work.offset
         if places.size > dst.valid_cols:
             raise tile_error(
@@ -112,7 +112,7 @@ def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
                 f"of %{dst.name} has {dst.valid_cols} valid columns",
             )
         result[row, : places.size] = places.astype(result.dtype)
-    totals = found.sum(axis=1)
+    totals = matches.sum(axis=1)
     across = (counts.valid_rows, counts.valid_cols) == (1, len(totals))
     tile_view(buffer, counts, *((1, len(totals)) if across else (len(totals), 1)))[...] = (
         totals[None, :] if across else totals[:, None]
@@ -135,8 +135,8 @@ def _compared(buffer: Bytes, work: ResolvedTileOp, mode: str, length: int) -> ND
     operands = [numbers(_rows(buffer, source, length, fmt), fmt) for source in work.sources]
     if work.scalars:
         operands.append(numbers(np.array([work.scalars[0][0]], _dtype(fmt)), fmt))
-    found: NDArray[np.bool_] = COMPARISONS[mode](*operands)
-    return found
+    matches: NDArray[np.bool_] = COMPARISONS[mode](*operands)
+    return matches
 
 
 def _rows(buffer: Bytes, tile: Tile, length: int, fmt: Format) -> Codes:
@@ -150,11 +150,11 @@ def _dtype(fmt: Format) -> str:
     return f"<u{(fmt.bits if isinstance(fmt, IntFormat) else fmt.storage_bits) // 8}"
 
 
-def _write_bits(buffer: Bytes, work: ResolvedTileOp, found: NDArray[np.bool_], written: int, *, keep: bool) -> None:
+def _write_bits(buffer: Bytes, work: ResolvedTileOp, matches: NDArray[np.bool_], written: int, *, keep: bool) -> None:
     """Write the rows in sequence: the next row overwrites bytes beyond the pitch."""
     dst = work.dst
-    packed = np.packbits(found, axis=1, bitorder="little")
-    spare = found.shape[1] % 8
+    packed = np.packbits(matches, axis=1, bitorder="little")
+    spare = matches.shape[1] % 8
     for row, line in enumerate(packed):
         start = dst.address + row * dst.row_pitch
         old = buffer[start : start + written]
@@ -297,8 +297,8 @@ def _operands(buffer: Bytes, work: ResolvedTileOp, kind: Kind) -> list[Codes]:
     elif kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
         tiles[-1] = tiles[-1][:1]
     elif kind is Kind.ROW_BROADCAST:
-        place = vector_operand(work)
-        tiles[place] = _per_row(tiles[place], work.sources[place], work.dst.valid_cols)
+        index = vector_operand(work)
+        tiles[index] = _per_row(tiles[index], work.sources[index], work.dst.valid_cols)
     return [*scalars, *tiles] if work.scalar_first else [*tiles, *scalars]
 
 

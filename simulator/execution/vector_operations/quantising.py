@@ -147,20 +147,20 @@ def group_bytes(work: ResolvedTileOp) -> list[Access]:
         return []
     groups, (exponents, maxima, scaling) = grouping_of(work), work.further
     rows, cols = groups.exponent_region
-    found = [row_bytes(exponents, rows, cols * exponents.element_bits // 8, write=True)]
+    accesses = [row_bytes(exponents, rows, cols * exponents.element_bits // 8, write=True)]
     for tile, twice in ((maxima, False), (scaling, repeats_scaling(work))):
         if groups.columns:
-            found.append(row_bytes(tile, groups.down, groups.across * tile.element_bits // 8, write=True))
+            accesses.append(row_bytes(tile, groups.down, groups.across * tile.element_bits // 8, write=True))
         else:
             length = groups.count * (1 + twice) * tile.element_bits // 8
-            found.append(Access(BUFFER, tile.address, tile.address + length, write=True))
-    return found
+            accesses.append(Access(BUFFER, tile.address, tile.address + length, write=True))
+    return accesses
 
 
-def put_groups(buffer: Codes, work: ResolvedTileOp, tile: Tile, held: Codes, *, twice: bool = False) -> None:
+def put_groups(buffer: Codes, work: ResolvedTileOp, tile: Tile, codes: Codes, *, twice: bool = False) -> None:
     """Write maxima or reciprocals of all groups to their tile."""
     groups, kind = grouping_of(work), f"<u{tile.element_bits // 8}"
-    lines = held.reshape(groups.down, groups.across) if groups.columns else held.reshape(1, -1)
+    lines = codes.reshape(groups.down, groups.across) if groups.columns else codes.reshape(1, -1)
     for row, line in enumerate(np.repeat(lines, 1 + twice, axis=1).astype(kind)):
         data = line.view(np.uint8)
         start = tile.address + row * tile.row_pitch
@@ -206,10 +206,12 @@ def _check_groups(work: ResolvedTileOp) -> None:
     (source,), dst = work.sources, work.dst
     across = 2 if work.dst.element_bits == 8 and is_narrow(work) else 1
     if (dst.valid_rows, dst.valid_cols * across) != region(source):
-        found, wanted = (shape_text(one) for one in (region(dst), (source.valid_rows, source.valid_cols // across)))
+        actual, wanted = (
+            shape_text(shape) for shape in (region(dst), (source.valid_rows, source.valid_cols // across))
+        )
         raise tile_error(
             work,
-            f"valid region of %{dst.name} is {found}, of %{source.name} {shape_text(region(source))}"
+            f"valid region of %{dst.name} is {actual}, of %{source.name} {shape_text(region(source))}"
             + (", two columns for each byte" if across > 1 else ""),
             wanted,
         )
@@ -422,11 +424,11 @@ def _greatest(groups: Codes, fmt: Format, of_nan: str, *, cut: bool) -> Codes:
 
 def _among_numbers(bits: Codes, *, first: bool) -> Codes:
     """Return the largest magnitude of f32 where NaN does not win; `first`: it stays where it came first."""
-    found = bits[..., 0].copy()
+    largest = bits[..., 0].copy()
     for other in np.moveaxis(bits, 2, 0)[1:]:
-        larger = (other <= 0x7F800000) & ((other > found) | ((found > 0x7F800000) & (not first)))
-        found = np.where(larger & ~((found > 0x7F800000) & first), other, found)
-    return found
+        larger = (other <= 0x7F800000) & ((other > largest) | ((largest > 0x7F800000) & (not first)))
+        largest = np.where(larger & ~((largest > 0x7F800000) & first), other, largest)
+    return largest
 
 
 def _widened(codes: Codes, fmt: Format) -> U32:
@@ -438,8 +440,8 @@ def _flushed(values: NDArray[np.float32], *, flushes: bool) -> NDArray[np.float3
     if not flushes:
         return values
     tiny = np.abs(values) < np.finfo(np.float32).tiny
-    found: NDArray[np.float32] = np.where(tiny, np.copysign(np.float32(0), values), values).astype(np.float32)
-    return found
+    flushed: NDArray[np.float32] = np.where(tiny, np.copysign(np.float32(0), values), values).astype(np.float32)
+    return flushed
 
 
 def _floor(greatest: U32, result: Format) -> tuple[U32, U32]:
@@ -528,16 +530,16 @@ def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return bytes_to_box(work)
     blocks = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE
-    found = [_valid_row_bytes(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
+    accesses = [_valid_row_bytes(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
     rows = work.dst.valid_rows
     for tile in parameters:
         if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.QUANTISE:
             read = -(-rows // _SPREAD_ROWS) * _SPREAD_ROWS if behaviour.uses_tmp else rows
-            found.append(Access(BUFFER, tile.address, tile.address + 4 * read, write=False))
+            accesses.append(Access(BUFFER, tile.address, tile.address + 4 * read, write=False))
         else:
             pitch = 4 if is_column(tile) else tile.row_pitch
-            found.append(strided(BUFFER, tile.address, ((rows, pitch),), 4, write=False))
-    return found
+            accesses.append(strided(BUFFER, tile.address, ((rows, pitch),), 4, write=False))
+    return accesses
 
 
 def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
@@ -548,14 +550,14 @@ def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     if kind is not Kind.QUANTISE or not behaviour.uses_tmp:
         return []
     source = work.sources[0]
-    found = [_valid_row_bytes(source, source.valid_cols, write=True)]
+    accesses = [_valid_row_bytes(source, source.valid_cols, write=True)]
     if source.valid_rows and source.valid_cols:
         pitch, length = _half_pitch(source), 2 * source.valid_cols
-        found.append(strided(BUFFER, source.address, ((source.valid_rows, pitch),), length, write=True))
+        accesses.append(strided(BUFFER, source.address, ((source.valid_rows, pitch),), length, write=True))
     behind = spread_end(work, behaviour.facts)
     if work.tmp is not None and behind > work.tmp.end:
-        found.append(Access(BUFFER, work.tmp.end, behind, write=True))
-    return found
+        accesses.append(Access(BUFFER, work.tmp.end, behind, write=True))
+    return accesses
 
 
 def _half_pitch(source: Tile) -> int:

@@ -213,8 +213,8 @@ def _concatenate_counted(buffer: Bytes, work: ResolvedTileOp) -> None:
     counts = [numbers(tile_view(buffer, tile, dst.valid_rows, 1).copy(), tile.format)[:, 0] for tile in counting]
     rows = [valid_codes(buffer, source) for source in (first, second)]
     whole = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
-    for row, (one, two) in enumerate(zip(*counts, strict=True)):
-        here = max(0, min(int(one), first.valid_cols, dst.valid_cols))
+    for row, (first_count, two) in enumerate(zip(*counts, strict=True)):
+        here = max(0, min(int(first_count), first.valid_cols, dst.valid_cols))
         there = max(0, min(int(two), second.valid_cols, dst.valid_cols - here))
         whole[row, :here] = rows[0][row, :here]
         whole[row, here : here + there] = rows[1][row, :there]
@@ -233,16 +233,16 @@ def pattern_places(work: ResolvedTileOp) -> NDArray[np.intp]:
 def _copied_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
     """Return the bytes of a row of each tile that a concatenation copies: of the second in whole blocks if it begins
     at a block of the destination."""
-    one, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
+    first, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
     if unit is None:
-        return one, two
-    return block_end(one, unit), two if one % unit else block_end(two, unit)
+        return first, two
+    return block_end(first, unit), two if first % unit else block_end(two, unit)
 
 
 def _joined_bytes(work: ResolvedTileOp, unit: int | None) -> int:
     """Return the bytes of each row that a concatenation writes."""
-    first, (one, two) = work.sources[0], _copied_bytes(work, unit)
-    return max(one, first.valid_cols * first.element_bits // 8 + two)
+    first, (left, two) = work.sources[0], _copied_bytes(work, unit)
+    return max(left, first.valid_cols * first.element_bits // 8 + two)
 
 
 # Sorting elements with their numbers, and merging sorted lists (docs/reference/pto.md section 7.7).
@@ -313,10 +313,10 @@ def merged_pairs(lists: Sequence[Pairs], fmt: Format) -> tuple[Pairs, NDArray[np
 
     An element after a smaller one in its list comes directly after that: its key is the least element up to it.
     """
-    keys = [np.minimum.accumulate(ranks_of(_elements(one, fmt), fmt), axis=1) for one in lists]
+    keys = [np.minimum.accumulate(ranks_of(_elements(source, fmt), fmt), axis=1) for source in lists]
     order = np.argsort(-np.concatenate(keys, axis=1), axis=1, kind="stable")
-    last = np.cumsum([one.shape[1] for one in lists]) - 1
-    ends = np.min([np.argmax(order == place, axis=1) for place in last], axis=0)
+    last = np.cumsum([keys_row.shape[1] for keys_row in lists]) - 1
+    ends = np.min([np.argmax(order == end_index, axis=1) for end_index in last], axis=0)
     return np.take_along_axis(np.concatenate(lists, axis=1), order, axis=1), ends
 
 

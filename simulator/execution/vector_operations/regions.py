@@ -77,12 +77,12 @@ def _region_over(kind: Kind, last: bool, source: Tile, dst: Tile, *, whole: bool
 _OVER_DESTINATION = (Kind.ELEMENTWISE, Kind.NARROW, Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST, Kind.PART)
 
 
-def _refusal(work: ResolvedTileOp, what: str, one: Tile, ours: object, two: Tile, theirs: object) -> TileError:
-    return tile_error(work, f"{what} of %{one.name} is {ours}, of %{two.name} {theirs}")
+def _refusal(work: ResolvedTileOp, what: str, first: Tile, ours: object, two: Tile, theirs: object) -> TileError:
+    return tile_error(work, f"{what} of %{first.name} is {ours}, of %{two.name} {theirs}")
 
 
-def _other_region(work: ResolvedTileOp, one: Tile, two: Tile) -> TileError:
-    return _refusal(work, "valid region", one, shape_text(region(one)), two, shape_text(region(two)))
+def _other_region(work: ResolvedTileOp, first: Tile, two: Tile) -> TileError:
+    return _refusal(work, "valid region", first, shape_text(region(first)), two, shape_text(region(two)))
 
 
 def _same_region(work: ResolvedTileOp, tile: Tile) -> None:
@@ -120,8 +120,8 @@ def _check_fill(_target: DataflowTarget, work: ResolvedTileOp, operation: Vector
         raise tile_error(work, f"elements of {dst.element_bits // 8} bytes have no pad value")
     if operation.enlarges:
         if source.rows > dst.rows or source.cols > dst.cols:
-            found = shape_text((source.rows, source.cols)), shape_text((dst.rows, dst.cols))
-            raise _refusal(work, "shape", source, found[0], dst, f"smaller: {found[1]}")
+            shapes = shape_text((source.rows, source.cols)), shape_text((dst.rows, dst.cols))
+            raise _refusal(work, "shape", source, shapes[0], dst, f"smaller: {shapes[1]}")
     else:
         _same_shape(work, source)
     if operation.in_place and source.address != dst.address:
@@ -184,8 +184,8 @@ def _check_row_reduction(_target: DataflowTarget, work: ResolvedTileOp, _operati
 
 
 def _check_row_broadcast(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
-    place = vector_operand(work)
-    full, vector = work.sources[1 - place], work.sources[place]
+    index = vector_operand(work)
+    full, vector = work.sources[1 - index], work.sources[index]
     _same_region(work, full)
     _rows(work, vector)
     per_block = BLOCK * 8 // vector.element_bits
@@ -416,10 +416,10 @@ def _check_concatenation(target: DataflowTarget, work: ResolvedTileOp, _operatio
     exactly = target.tile_arithmetic.concatenation_fills
     room = dst.valid_cols if exactly else dst.cols
     if joined > room or (exactly and joined < room):
-        one, two = work.sources
+        first, two = work.sources
         raise tile_error(
             work,
-            f"{one.valid_cols} and {two.valid_cols} columns of %{one.name} and %{two.name} do not "
+            f"{first.valid_cols} and {two.valid_cols} columns of %{first.name} and %{two.name} do not "
             f"{'make' if exactly else 'fit into'} the {room} of %{dst.name}",
         )
 

@@ -60,11 +60,11 @@ def fill_boxes(buffer: Bytes, work: ResolvedTileOp) -> None:
         whole = block_end(rows, _ROWS)
         size = whole * groups
         if work.by_columns:
-            held = buffer[source.address : source.address + size].reshape(groups, rows).T
+            content = buffer[source.address : source.address + size].reshape(groups, rows).T
         else:
             buffer[source.address + rows * groups : source.address + size] = 0
-            held = buffer[source.address : source.address + size].reshape(whole, groups)
-        boxes = held.reshape(whole // _ROWS, _ROWS, groups // _COLUMNS, _COLUMNS).transpose(0, 2, 1, 3)
+            content = buffer[source.address : source.address + size].reshape(whole, groups)
+        boxes = content.reshape(whole // _ROWS, _ROWS, groups // _COLUMNS, _COLUMNS).transpose(0, 2, 1, 3)
         buffer[dst.address : dst.address + size] = boxes.reshape(-1)
         return
     length, pitch = _line(work), _tall(work) * BLOCK
@@ -138,8 +138,8 @@ def check_boxes(work: ResolvedTileOp, types: tuple[str, ...]) -> None:
         _check_exponents(work)
     else:
         if region(source) != region(dst):
-            found = f"{source.valid_rows} x {source.valid_cols}", f"{dst.valid_rows} x {dst.valid_cols}"
-            raise _unfit(work, source.name, found[0], f"%{dst.name} is {found[1]}")
+            regions = f"{source.valid_rows} x {source.valid_cols}", f"{dst.valid_rows} x {dst.valid_cols}"
+            raise _unfit(work, source.name, regions[0], f"%{dst.name} is {regions[1]}")
         written = boxed_bytes(work).end - dst.address
         if written > dst.size:
             raise _unfit(work, dst.name, f"{dst.size} bytes", f"{written} are written")

@@ -82,8 +82,8 @@ def _prepared(request: Request, text: str, a5: bool) -> tuple[Request, CppKernel
 
 def launching(text: str) -> str:
     """Return a text whose `__simd_vf__` functions are a launch each, also where no VF_CALL calls them."""
-    for place in reversed(list(re.finditer(r"\b__simd_vf__\b[^;{}]*\)\s*\{", blanked(text)))):
-        text = f"{text[: place.end()]} castsim::Scope castsim_launch;{text[place.end() :]}"
+    for head in reversed(list(re.finditer(r"\b__simd_vf__\b[^;{}]*\)\s*\{", blanked(text)))):
+        text = f"{text[: head.end()]} castsim::Scope castsim_launch;{text[head.end() :]}"
     return text
 
 
@@ -155,12 +155,16 @@ def tiled(request: Request, text: str, function: Candidate, folders: Sequence[Pa
             near = closest(plain, structure.fields, everything_up_to=5)
             raise ReadError(
                 f"--arg {name}: {structure.name} has no field {plain}",
-                legal=[f"--arg {prefix}.{each}=VALUE" for each in near],
+                legal=[f"--arg {prefix}.{candidate}=VALUE" for candidate in near],
             )
         words = repr(int(value) if isinstance(value, bool) else value)
         lines.append(f'castsim::fill_field(value.{field}, "{name}", "{words}");')
     set_fields = {re.split(r"[.\[]", name.partition(".")[2])[0] for name in given}
-    left = [each for each in structure.fields if each not in set_fields and each not in structure.defaulted]
+    left = [
+        candidate
+        for candidate in structure.fields
+        if candidate not in set_fields and candidate not in structure.defaulted
+    ]
     if left:
         more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
         what = f"fields of {structure.name} that are not given are 0: {', '.join(left[:_SHOWN])}{more}"
@@ -181,8 +185,8 @@ def _parameter(shown: str, function: Candidate) -> tuple[str | None, str]:
         words = re.search(r"^\s*(?:const\s+)?([A-Za-z_][\w:]*)\s*&?\s*(\w+)\s*$", part)
         if words and re.search(rf"\bstruct\s+{words[1].rpartition(':')[2]}\b", shown):
             return words[2], words[1]
-    named = [each for each in _POINTER.findall(shown) if each in function.parameters]
-    likely = [each for each in function.parameters if "tiling" in each.lower()]
+    named = [parameter for parameter in _POINTER.findall(shown) if parameter in function.parameters]
+    likely = [parameter for parameter in function.parameters if "tiling" in parameter.lower()]
     candidates = named or likely[-1:]
     return candidates[0] if candidates else None, ""
 
@@ -199,7 +203,7 @@ def _structure(
     macros: dict[str, Structure] = {}
     for _, content, included in texts:
         for name, body in _MACRO.findall(_uncommented(content)):
-            fields = tuple(re.split(r"\s*,\s*", each.strip())[-1] for each in _MACRO_FIELD.findall(body))
+            fields = tuple(re.split(r"\s*,\s*", declaration.strip())[-1] for declaration in _MACRO_FIELD.findall(body))
             space = "optiling::" if included and re.search(r"\bnamespace\s+optiling\b", content) else ""
             declared = (
                 "" if included else f"BEGIN_TILING_DATA_DEF({name}){' '.join(body.split())} END_TILING_DATA_DEF;\n"
@@ -220,7 +224,7 @@ def _structure(
     own = asked.rpartition("::")[2]
     if own in macros:
         # What a structure nests is declared ahead of it.
-        ahead = "".join(each.declared for each in macros.values())
+        ahead = "".join(macro.declared for macro in macros.values())
         return replace(macros[own], declared=ahead)
     for _, content, _ in texts:
         body = _body(_uncommented(content), own)
@@ -235,7 +239,7 @@ def _texts(file: Path, text: str, folders: Sequence[Path]) -> Iterator[tuple[Pat
     for path, content in local_texts(file, text, folders):
         seen.add(path.resolve())
         yield path, content, True
-    for folder in (*(file.parent / each for each in _HOST_FOLDERS), *folders):
+    for folder in (*(file.parent / folder_name for folder_name in _HOST_FOLDERS), *folders):
         for header in sorted(folder.glob("*tiling*.h")) if folder.is_dir() else ():
             if header.resolve() not in seen:
                 seen.add(header.resolve())
@@ -252,10 +256,10 @@ def _body(text: str, name: str) -> str | None:
     if head is None:
         return None
     depth = 1
-    for place in re.finditer(r"[{}]", text[head.end() :]):
-        depth += 1 if place.group() == "{" else -1
+    for brace in re.finditer(r"[{}]", text[head.end() :]):
+        depth += 1 if brace.group() == "{" else -1
         if depth == 0:
-            return text[head.end() : head.end() + place.start()]
+            return text[head.end() : head.end() + brace.start()]
     return None
 
 

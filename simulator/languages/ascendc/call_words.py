@@ -76,14 +76,14 @@ class Conversion:
 
 
 def _table() -> Mapping[tuple[bool, str, str], Conversion]:
-    found = {}
+    conversions = {}
     for row in table_rows(Path(__file__).with_name("casts.csv")):
         for a5, chip in ((False, "a2a3"), (True, "a5")):
             if row[f"{chip}_modes"]:
                 modes = tuple(row[f"{chip}_modes"].split())
                 stem = row["a2a3_instructions"] if not a5 else ""
-                found[a5, row["from"], row["to"]] = Conversion(modes, stem, row[f"{chip}_none"])
-    return found
+                conversions[a5, row["from"], row["to"]] = Conversion(modes, stem, row[f"{chip}_none"])
+    return conversions
 
 
 CONVERSIONS = _table()
@@ -100,8 +100,8 @@ def conversion(words: Words, a5: bool, span: Span) -> tuple[str, str]:
     chip = "A5" if a5 else "A2/A3"
     row = CONVERSIONS.get((a5, source, to))
     if row is None:
-        known = [each for own, one, each in CONVERSIONS if (own, one) == (a5, source)]
-        raise IllegalError(f"Cast from {source} to {to} is not on {chip}", span=span, legal=sorted(known))
+        destinations = [destination for own, origin, destination in CONVERSIONS if (own, origin) == (a5, source)]
+        raise IllegalError(f"Cast from {source} to {to} is not on {chip}", span=span, legal=sorted(destinations))
     number = int(words.attributes["mode"])
     mode = MODES[number] if number < len(MODES) else "UNKNOWN"
     ignored = row.modes[0] in (_ANY, "scale")
@@ -112,7 +112,7 @@ def conversion(words: Words, a5: bool, span: Span) -> tuple[str, str]:
         why = f"{what}: the library issues nothing and leaves the destination as it was"
         raise IllegalError(
             f"Cast by {why}" if mode == "NONE" or row.none == _NOTHING else f"{what} is not on {chip}",
-            span=span, legal=[f"RoundMode::CAST_{each}" for each in row.modes],
+            span=span, legal=[f"RoundMode::CAST_{word}" for word in row.modes],
         )  # fmt: skip
     if a5:
         return "cast", mode

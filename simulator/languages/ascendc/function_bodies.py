@@ -226,10 +226,10 @@ class FunctionBody:
             return self.low(bits, lanes.low)
         edges = [at for at in range(lanes.count + 1) if (lanes.word << 1 >> at ^ lanes.word >> at) & 1]
         if len(edges) <= 2 * _FEW:
-            found = self.low(bits, edges[0])
+            bits_mask = self.low(bits, edges[0])
             for edge in edges[1:]:
-                found = self.one("pxor", (found, self.low(bits, edge), self.full(bits)), kind)
-            return found
+                bits_mask = self.one("pxor", (bits_mask, self.low(bits, edge), self.full(bits)), kind)
+            return bits_mask
         if bits < 16:
             raise self.refusal("under a mask of bits of 8-bit elements")
         element, whole = f"u{bits}", self.full(bits)
@@ -252,20 +252,20 @@ class FunctionBody:
 
     def packed(self, masks: Sequence[Value]) -> Value:
         """Return masks of wide lanes side by side as one of bytes."""
-        found = list(masks)
-        while (bits := found[0][1].bits) > 8:  # type: ignore[union-attr]
+        packed_masks = list(masks)
+        while (bits := packed_masks[0][1].bits) > 8:  # type: ignore[union-attr]
             kind = MaskType(bits // 2)
             halves = [
                 self.one("ppack", (mask,), kind, half="HIGHER" if number % 2 else "LOWER")
-                for number, mask in enumerate(found)
+                for number, mask in enumerate(packed_masks)
             ]
-            found = [
+            packed_masks = [
                 halves[at]
                 if at + 1 == len(halves)
                 else self.one("por", (halves[at], halves[at + 1], self.full(bits // 2)), kind)
                 for at in range(0, len(halves), 2)
             ]
-        return found[0]
+        return packed_masks[0]
 
     def spread(self, mask: Value, bits: int, part: int) -> Value:
         """Return a part of a mask of bytes as one of lanes of `bits`."""
@@ -317,10 +317,10 @@ class MaskedCalls:
 
         Elements of 64 bits have two bits of a mask.
         """
-        lanes, mask_bits, each = REGISTER_BITS // width, min(32, width), max(1, width // 32)
+        lanes, mask_bits, words = REGISTER_BITS // width, min(32, width), max(1, width // 32)
         kind = MaskType(mask_bits)
         if not self.counts:
-            own = self.lanes(width) if width <= 32 else Lanes(32, (1 << each * self.lanes(64).word.bit_length()) - 1)
+            own = self.lanes(width) if width <= 32 else Lanes(32, (1 << words * self.lanes(64).word.bit_length()) - 1)
             if own.word and repeats:
                 mask = body.mask(own)
                 body.loop(repeats, lambda index, _: trip(index, mask, own))
@@ -332,7 +332,7 @@ class MaskedCalls:
             trip(index, mask, None)
             return (rest,)
 
-        body.loop(-(-count // lanes), counted, (body.number(count * each),))
+        body.loop(-(-count // lanes), counted, (body.number(count * words),))
 
     def step(self, operand: Operand, lanes: int) -> int:
         """Return the bytes from trip to trip of an operand."""
@@ -354,8 +354,8 @@ class MaskedCalls:
 
 def bits_of(element: str) -> int:
     """Return the bits of an element in memory."""
-    found = element_format(element)
-    return 4 if found.bits == 4 else found.storage_bits
+    element_type = element_format(element)
+    return 4 if element_type.bits == 4 else element_type.storage_bits
 
 
 def vector(element: str) -> pto.VectorType:

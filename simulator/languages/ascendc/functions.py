@@ -55,22 +55,22 @@ def _grouped(calls: MaskedCalls, body: FunctionBody, width: int, repeats: int, g
     `group` takes the trip, the number of its first register, and the masks of its registers.
     """
     lanes = REGISTER_BITS // width
-    each = _GROUP // lanes
+    per_group = _GROUP // lanes
     registers = -(-calls.low // lanes) if calls.counts else repeats
     own = None if calls.counts else body.mask(calls.lanes(width))
-    whole, rest = divmod(registers, each)
+    whole, rest = divmod(registers, per_group)
     tail = calls.low % lanes if calls.counts else 0
     if tail and not rest:
-        whole, rest = whole - 1, each
+        whole, rest = whole - 1, per_group
     if whole:
         mask = own or body.full(width)
-        body.loop(whole, lambda index, _: group(index, 0, [mask] * each))
+        body.loop(whole, lambda index, _: group(index, 0, [mask] * per_group))
     if rest:
         full = own or (body.full(width) if rest > 1 or not tail else None)
         masks = [full] * rest
         if tail:
             masks[-1] = body.low(width, tail)
-        group((body.maker.index(0), INDEX), whole * each, [mask for mask in masks if mask is not None])
+        group((body.maker.index(0), INDEX), whole * per_group, [mask for mask in masks if mask is not None])
 
 
 def _compare(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, mode: str) -> None:
@@ -78,24 +78,31 @@ def _compare(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int,
     to, first, *more = words.operands
     width = bits_of(first.element)
     lanes = REGISTER_BITS // width
-    each = _GROUP // lanes
+    per_group = _GROUP // lanes
     if not 8 <= width <= 32:
         raise body.refusal(f"of elements of {width} bits")
 
     def group(index: Value, start: int, masks: Sequence[Value]) -> None:
-        found = []
+        comparisons = []
         for number, mask in enumerate(masks, start):
             values = [
-                body.load(one, index, calls.step(one, lanes) * each, width, mask, number * calls.step(one, lanes))
-                for one in (first, *more)
+                body.load(
+                    operand,
+                    index,
+                    calls.step(operand, lanes) * per_group,
+                    width,
+                    mask,
+                    number * calls.step(operand, lanes),
+                )
+                for operand in (first, *more)
             ]
             if more:
-                found.append(body.one("vcmp", (*values, mask), mask[1], cmp=mode))
+                comparisons.append(body.one("vcmp", (*values, mask), mask[1], cmp=mode))
             else:
                 scalar = body.scalar(*words.scalars[0])
-                found.append(body.one("vcmps", (*values, scalar, mask), mask[1], cmp=mode))
-        bits = body.packed(found)
-        body.issue("psts", (bits, *body.place("u8", to.address + start // each * BLOCK, index, BLOCK)))
+                comparisons.append(body.one("vcmps", (*values, scalar, mask), mask[1], cmp=mode))
+        bits = body.packed(comparisons)
+        body.issue("psts", (bits, *body.place("u8", to.address + start // per_group * BLOCK, index, BLOCK)))
 
     _grouped(calls, body, width, repeats, group)
 
@@ -106,28 +113,35 @@ def _select(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, 
     bits = more.pop() if more and "one_mask" not in words.attributes and len(more) + bool(words.scalars) == 2 else None
     width = bits_of(to.element)
     lanes = REGISTER_BITS // width
-    each = _GROUP // lanes
+    per_group = _GROUP // lanes
     if width not in (16, 32):
         raise body.refusal(f"of elements of {width} bits")
     zero = body.maker.index(0), INDEX
     other = None
     if not more:
         other = body.one("vbr", (body.scalar(*words.scalars[0]),), vector(to.element))
-    one = None
+    scalar = None
     if bits is None:
         address = int(words.attributes.get("one_mask", calls.compared))
-        one = body.spread(body.one("plds", body.place("u8", address, zero, 0), MaskType(8)), width, 0)
+        scalar = body.spread(body.one("plds", body.place("u8", address, zero, 0), MaskType(8)), width, 0)
 
     def group(index: Value, start: int, masks: Sequence[Value]) -> None:
-        chosen = one
+        chosen = scalar
         if bits is not None:
-            image = body.one("plds", body.place("u8", bits.address + start // each * BLOCK, index, BLOCK), MaskType(8))
+            image = body.one(
+                "plds", body.place("u8", bits.address + start // per_group * BLOCK, index, BLOCK), MaskType(8)
+            )
         for number, mask in enumerate(masks):
             if bits is not None:
                 chosen = body.spread(image, width, number)
             values = [
                 body.load(
-                    own, index, calls.step(own, lanes) * each, width, mask, (start + number) * calls.step(own, lanes)
+                    own,
+                    index,
+                    calls.step(own, lanes) * per_group,
+                    width,
+                    mask,
+                    (start + number) * calls.step(own, lanes),
                 )
                 for own in (first, *more)
             ]
@@ -135,7 +149,7 @@ def _select(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, 
             result = body.one("vsel", (*values, *([other] if other else []), chosen), vector(to.element))
             step = calls.step(to, lanes)
             body.store(
-                result, to, index, step * each, width, mask, None if calls.counts else calls.lanes(width),
+                result, to, index, step * per_group, width, mask, None if calls.counts else calls.lanes(width),
                 (start + number) * step,
             )  # fmt: skip
 
@@ -175,10 +189,10 @@ def _reduce(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, 
             return
         places = {"value": [value], "index": []}.get(order, [value])
         if numbers is not None:
-            found = _first_equal(body, given, value, numbers, mask)
-            places = {"index": [found], "index_value": [found, value]}.get(order, [value, found])
-        for number, each in enumerate(places):
-            body.first(each, to.element, to.address + number * size, index, step, mask)
+            first_index = _first_equal(body, given, value, numbers, mask)
+            places = {"index": [first_index], "index_value": [first_index, value]}.get(order, [value, first_index])
+        for number, part in enumerate(places):
+            body.first(part, to.element, to.address + number * size, index, step, mask)
 
     calls.trips(body, width, repeats, trip)
 
@@ -249,24 +263,24 @@ def _extreme(calls: MaskedCalls, body: FunctionBody, words: Words, mnemonic: str
         if not indexed:
             better = body.one("vmax" if mnemonic == "vcmax" else "vmin", (carried[0], given, mask), kind)
             return (body.one("vsel", (better, carried[0], mask), kind) if part else better,)
-        best, place, now = carried
+        best, best_index, now = carried
         now = body.one("vadds", (now, body.scalar(f"u{width}", lanes), body.full(width)), now[1])
         cmp = "gt" if mnemonic == "vcmax" else "lt"
         better = body.one("vcmp", (given, best, mask), mask[1], cmp=cmp)
-        return body.one("vsel", (given, best, better), kind), body.one("vsel", (now, place, better), now[1]), now
+        return body.one("vsel", (given, best, better), kind), body.one("vsel", (now, best_index, better), now[1]), now
 
     whole, rest = divmod(count, lanes)
-    found: Sequence[Value] = start
+    extreme: Sequence[Value] = start
     if whole > 1:
         full = body.full(width)
-        found = body.loop(whole - 1, lambda index, carried: trip(index, carried, full), tuple(start))
+        extreme = body.loop(whole - 1, lambda index, carried: trip(index, carried, full), tuple(start))
     if whole and rest:
-        found = trip(zero, tuple(found), body.low(width, rest), whole * REPEAT, True)
-    value = body.one(mnemonic, (found[0], first), kind)
+        extreme = trip(zero, tuple(extreme), body.low(width, rest), whole * REPEAT, True)
+    value = body.one(mnemonic, (extreme[0], first), kind)
     body.first(value, to.element, to.address, zero, 0, first)
     if indexed:
-        place = _first_equal(body, found[0], value, found[1], first)
-        body.first(place, to.element, to.address + width // 8, zero, 0, first)
+        first_index = _first_equal(body, extreme[0], value, extreme[1], first)
+        body.first(first_index, to.element, to.address + width // 8, zero, 0, first)
 
 
 # ------------------------------------------------------------------------------------------------ rearranging
@@ -281,8 +295,8 @@ def _to_blocks(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: in
     mask = body.full(width)
 
     def trip(index: Value, carried: tuple[Value, ...]) -> Sequence[Value]:
-        place = body.place(to.element, source.address, index, width)  # eight elements have as many bytes
-        value = body.one("vlds", place, vector(to.element), dist=f"E2B_B{width}")
+        address = body.place(to.element, source.address, index, width)  # eight elements have as many bytes
+        value = body.one("vlds", address, vector(to.element), dist=f"E2B_B{width}")
         body.store(value, to, index, to.repeat * BLOCK, width, mask, None)
         return carried
 
@@ -317,8 +331,8 @@ def _gather_blocks(calls: MaskedCalls, body: FunctionBody, words: Words, repeats
     width = bits_of(to.element)
 
     def trip(index: Value, mask: Value, own: Lanes | None) -> None:
-        place = body.place("u32", offsets.address, index, BLOCK)
-        given = body.one("vlds", place, vector("u32"))
+        address = body.place("u32", offsets.address, index, BLOCK)
+        given = body.one("vlds", address, vector("u32"))
         value = body.one("vgatherb", (body.at(to.element, source.address, index, 0), given, mask), vector(to.element))
         body.store(value, to, index, to.repeat * BLOCK, width, mask, own)
 
@@ -353,7 +367,7 @@ def _squeezed(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int
     if width not in (16, 32) or source.block != 1:
         raise body.refusal(f"of elements of {width} bits" if source.block == 1 else "with block strides")
     count = calls.low if calls.counts else lanes
-    registers, each = -(-count // lanes), _GROUP // lanes
+    registers, per_group = -(-count // lanes), _GROUP // lanes
     kept = None if pattern else _pattern(body, width, int(words.attributes["pattern"]))
     pointer = body.at(to.element, to.address, (body.maker.index(0), INDEX), 0)
     body.issue("sprclr", (), register="AR")
@@ -363,15 +377,15 @@ def _squeezed(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int
         for number in range(registers):
             mask = kept
             if mask is None:
-                if number % each == 0:
-                    at = pattern[0].address + number // each * BLOCK
+                if number % per_group == 0:
+                    at = pattern[0].address + number // per_group * BLOCK
                     image = body.one("plds", body.place("u8", at, index, pattern[0].repeat * BLOCK), MaskType(8))
-                mask = body.spread(image, width, number % each)
+                mask = body.spread(image, width, number % per_group)
             left = count - number * lanes
             if left < lanes:
                 mask = body.one("pand", (mask, body.low(width, left), body.full(width)), MaskType(width))
-            place = body.place(to.element, source.address + number * REPEAT, index, source.repeat * BLOCK)
-            given = body.one("vlds", place, vector(to.element))
+            address = body.place(to.element, source.address + number * REPEAT, index, source.repeat * BLOCK)
+            given = body.one("vlds", address, vector(to.element))
             given = body.one("vsqz", (given, mask), vector(to.element))
             state = body.one("vstur", (state, given, pointer), AlignType(), mode="POST_UPDATE")
         return (state,)
@@ -383,13 +397,13 @@ def _squeezed(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int
 def _pattern(body: FunctionBody, width: int, number: int) -> Value:
     """Return the mask of a fixed pattern."""
     kind = MaskType(width)
-    found = body.full(width)
+    pattern = body.full(width)
     if _PATTERNS[number]:
         none = body.one(f"pset_b{width}", (), kind, pattern="PAT_ALLF")
     for side in _PATTERNS[number]:
-        pair = (found, none) if side == _EVEN else (none, found)
-        found = body.issue(f"pintlv_b{width}", pair, (kind, kind))[0]
-    return found
+        pair = (pattern, none) if side == _EVEN else (none, pattern)
+        pattern = body.issue(f"pintlv_b{width}", pair, (kind, kind))[0]
+    return pattern
 
 
 Form = Callable[[MaskedCalls, FunctionBody, Words, int, str], None]
@@ -443,23 +457,25 @@ class FunctionWriter(MaskedCalls):
 
     def _elements(self, body: FunctionBody, mnemonic: str, repeats: int, words: Words) -> None:
         operands = words.operands
-        nibbles = [each for each in operands if bits_of(each.element) < 8]
-        width = max(bits_of(each.element) for each in operands)
-        if nibbles and ("i4" in {each.element for each in nibbles} or width != 16):
-            raise body.refusal("of elements of 4 bits" if "i4" in {each.element for each in nibbles} else "of pairs")
+        nibbles = [operand for operand in operands if bits_of(operand.element) < 8]
+        width = max(bits_of(operand.element) for operand in operands)
+        if nibbles and ("i4" in {operand.element for operand in nibbles} or width != 16):
+            raise body.refusal(
+                "of elements of 4 bits" if "i4" in {operand.element for operand in nibbles} else "of pairs"
+            )
         lanes = REGISTER_BITS // width
         active = self.low if self.counts else (self.lanes(width).word.bit_length() if repeats == 1 else lanes)
-        for each in operands:
-            steps = 0 if self.counts else max(repeats - 1, 0) * each.repeat * BLOCK
-            blocks = -(-active * bits_of(each.element) // (BLOCK * 8)) - 1
-            self.check(body.call, each, active, steps + blocks * (each.block - 1) * BLOCK)
+        for operand in operands:
+            steps = 0 if self.counts else max(repeats - 1, 0) * operand.repeat * BLOCK
+            blocks = -(-active * bits_of(operand.element) // (BLOCK * 8)) - 1
+            self.check(body.call, operand, active, steps + blocks * (operand.block - 1) * BLOCK)
         if nibbles:
             self._nibbles(body, repeats, words)
             return
 
         def trip(index: Value, mask: Value, own: Lanes | None) -> None:
             to, *sources = operands
-            given = [body.load(each, index, self.step(each, lanes), width, mask) for each in sources]
+            given = [body.load(operand, index, self.step(operand, lanes), width, mask) for operand in sources]
             if mnemonic in ("vmla", "vaxpy", "vmadd"):
                 before = body.load(to, index, self.step(to, lanes), width, mask)
                 given.insert(1 if mnemonic == "vaxpy" else 0, before)
@@ -506,7 +522,7 @@ class FunctionWriter(MaskedCalls):
             given = [
                 value if value[1] == vector(to) else self.converted(body, value, to, "NONE", mask) for value in given
             ]
-        elif len({each.element for each in words.operands}) > 1:
+        elif len({operand.element for operand in words.operands}) > 1:
             raise body.refusal("of two element types")
         if mnemonic == "vcopy":
             return given[0]

@@ -131,8 +131,8 @@ class Synchroniser:
 
     def _barrier(self, pipe: str) -> None:
         if pipe == "ALL":
-            for known in self._known.values():
-                known.update(self._issued)
+            for clock in self._known.values():
+                clock.update(self._issued)
             self._records.clear()
         elif pipe in self._known:
             self._known[pipe][pipe] = self._issued[pipe]
@@ -149,10 +149,15 @@ class Synchroniser:
         ]
 
 
-def _meet(one: Access, other: Access) -> bool:
-    if not (one.write or other.write) or one.space != other.space or one.start >= other.end or other.start >= one.end:
+def _meet(first: Access, other: Access) -> bool:
+    if (
+        not (first.write or other.write)
+        or first.space != other.space
+        or first.start >= other.end
+        or other.start >= first.end
+    ):
         return False
-    return common_bytes(one, other) is not None
+    return common_bytes(first, other) is not None
 
 
 # Instructions, transfers and accesses as nodes.
@@ -237,11 +242,11 @@ class AscendMaker(NodeMaker):
                 f"{added} barriers and pairs of flags are added where the compiler would (assumed: the least it has to "
                 "add); --auto-sync off leaves them out, --emit-sync FILE shows them",
             )
-        found = NodeMaker.function(self, name, used)
-        body = found.body or ()
+        written = NodeMaker.function(self, name, used)
+        body = written.body or ()
         if len(body) > 2 and body[-3:-1] == (pto.Barrier(pto.Pipe.ALL), pto.Barrier(pto.Pipe.ALL)):
             body = (*body[:-2], body[-1])
-        return replace(found, body=body)
+        return replace(written, body=body)
 
     def _add(self, node: pto.Operation, operands: Sequence[Operand] = ()) -> None:
         node = self._issued.setdefault((node, self.span), node)
@@ -266,8 +271,8 @@ class AscendMaker(NodeMaker):
         for access in lowered.accesses:
             if access.space != _BUFFER or not operands:
                 continue
-            near = [each for each in operands if each.low <= access.start < each.high] or operands
-            if not any(each.low <= access.start and access.end <= each.high for each in operands):
+            near = [operand for operand in operands if operand.low <= access.start < operand.high] or operands
+            if not any(operand.low <= access.start and access.end <= operand.high for operand in operands):
                 own = near[0]
                 what = f"bytes {access.start} .. {access.end - 1}; its buffer has bytes {own.low} .. {own.high - 1}"
                 if access.write:
@@ -306,7 +311,7 @@ class AscendMaker(NodeMaker):
         node = StridedStatement(
             mnemonic, tuple(names), tuple(kinds), attributes=tuple(sorted(words.attributes.items())),
             destinations=STRIDED_ROWS[mnemonic].destinations, repeats=repeats,
-            blocks=tuple(each.block for each in operands), strides=tuple(each.repeat for each in operands),
+            blocks=tuple(tensor.block for tensor in operands), strides=tuple(tensor.repeat for tensor in operands),
             span=self.span,
         )  # fmt: skip
         try:
@@ -323,7 +328,7 @@ class AscendMaker(NodeMaker):
             self._add(StridedStatement(f"set_mask_{what}", (), (), span=self.span))
         elif what in ("mask", "lanes"):
             words = (first, second) if what == "mask" else (0, first)
-            names = tuple(self.constant(each - _WORD if each >= _WORD // 2 else each, _I64) for each in words)
+            names = tuple(self.constant(word - _WORD if word >= _WORD // 2 else word, _I64) for word in words)
             self._add(StridedStatement("set_vector_mask", names, (_I64, _I64), span=self.span))
         elif what == "deqscale":
             name = self.code(first, "f16")
@@ -333,11 +338,11 @@ class AscendMaker(NodeMaker):
             name = self.pointer("u8", first)
             self._add(StridedStatement("set_cmpmask", (name,), (pto.PointerType("u8", "ub"),), span=self.span))
         else:
-            held, made, bit = self.name(), self.name(), self.constant(first, _I32)
+            control, updated, bit = self.name(), self.name(), self.constant(first, _I32)
             mnemonic = "sbitset1" if second else "sbitset0"
-            self._add(MicroOperation("get_ctrl", (), (), (held,), (_I64,), span=self.span))
-            self._add(MicroOperation(mnemonic, (held, bit), (_I64, _I32), (made,), (_I64,), span=self.span))
-            self._add(MicroOperation("set_ctrl", (made,), (_I64,), span=self.span))
+            self._add(MicroOperation("get_ctrl", (), (), (control,), (_I64,), span=self.span))
+            self._add(MicroOperation(mnemonic, (control, bit), (_I64, _I32), (updated,), (_I64,), span=self.span))
+            self._add(MicroOperation("set_ctrl", (updated,), (_I64,), span=self.span))
 
     # --------------------------------------------------------------------------------------- pointers and transfers
 
@@ -385,8 +390,8 @@ class AscendMaker(NodeMaker):
 
     def _cast(self, key: object, name: str, kind: pto.PointerType, element: str) -> tuple[str, pto.PointerType]:
         result = self.pointer_type(element)
-        made = self.once(key, lambda at: MicroOperation("castptr", (name,), (kind,), (at,), (result,), span=self.span))
-        return made, result
+        cast = self.once(key, lambda at: MicroOperation("castptr", (name,), (kind,), (at,), (result,), span=self.span))
+        return cast, result
 
     def check_end(self, position: int, end: int) -> None:
         """Note that an argument is used up to an element; the device's allocations have up to a block of bytes more.
@@ -410,7 +415,7 @@ class AscendMaker(NodeMaker):
         self.check_end(position, -(-end * 8 // bits))
 
     def _transfer(self, rest: list[str]) -> None:
-        way, position, offset, element, place, *numbers = rest
+        way, position, offset, element, template, *numbers = rest
         count, length, far, near, left, right, pads = map(int, numbers[:7])
         value, atomic = int(numbers[7], 16), numbers[8]
         attributes: tuple[tuple[str, str], ...] = ()
@@ -421,23 +426,23 @@ class AscendMaker(NodeMaker):
             return
         if near < 0 or far < 0:
             raise TileError("rows that go backwards are not modelled", span=self.span)
-        tensor = Operand.of(f"{place.replace('u,', f'u,{element},')},1,1")
+        tensor = Operand.of(f"{template.replace('u,', f'u,{element},')},1,1")
         outside, pointed = self.argument(int(position), int(offset), element)
         self._use(int(position), int(offset) + (count - 1) * far + length)
         local = self.pointer(pointed.element, tensor.address)
         local_kind = pto.PointerType(pointed.element, "ub")
         load = way == "load"
-        zero, long, rows = (self.constant(each, _I64) for each in (0, length, count))
-        steps = tuple(self.constant(each, _I64) for each in ((far, near) if load else (near, far)))
+        zero, long, rows = (self.constant(number, _I64) for number in (0, length, count))
+        steps = tuple(self.constant(step, _I64) for step in ((far, near) if load else (near, far)))
         ends = [(outside, pointed), (local, local_kind)]
         names = [name for name, _ in (ends if load else reversed(ends))]
-        kinds: list[pto.Type] = [each for _, each in (ends if load else reversed(ends))]
+        kinds: list[pto.Type] = [kind for _, kind in (ends if load else reversed(ends))]
         numbers_given = [zero, long, rows, *steps] if load else [long, rows, *steps]
         names += numbers_given
         kinds += [_I64] * len(numbers_given)
         groups: tuple[tuple[str, int], ...] = (("nburst", 3),)
         if pads:
-            names += [self.code(value, pointed.element), *(self.constant(each, _I64) for each in (left, right))]
+            names += [self.code(value, pointed.element), *(self.constant(number, _I64) for number in (left, right))]
             kinds += [self.scalar_type(pointed.element), _I64, _I64]
             groups += (("pad", 3),)
         mnemonic = "mte_gm_ub" if load else "mte_ub_gm"
@@ -450,9 +455,9 @@ class AscendMaker(NodeMaker):
         count, length, near, far = map(int, numbers)
         if count == 0 or length == 0:
             return
-        tensors = [Operand.of(f"{place.replace('u,', f'u,{element},')},1,1") for place in (source, to)]
-        names = [self.pointer(element, each.address) for each in tensors]
-        names += [self.constant(each, _I64) for each in (length, count, near, far)]
+        tensors = [Operand.of(f"{template.replace('u,', f'u,{element},')},1,1") for template in (source, to)]
+        names = [self.pointer(element, tensor.address) for tensor in tensors]
+        names += [self.constant(number, _I64) for number in (length, count, near, far)]
         kinds = (*(pto.PointerType(element, "ub"),) * 2, *(_I64,) * 4)
         self._add(MicroOperation("mte_ub_ub", tuple(names), kinds, groups=(("nburst", 3),), span=self.span), tensors)
 
@@ -470,9 +475,9 @@ class AscendMaker(NodeMaker):
         kind = self.scalar_type(element)
         value = self.name() if reads else self.code(int(rest[4], 16), element)
         mnemonic = "load_scalar" if reads else "store_scalar"
-        base, place = self.pointer(element, address), self.index(0)
+        base, offset = self.pointer(element, address), self.index(0)
         node = pto.ScalarAccess(
-            mnemonic, base, pto.PointerType(element, "ub"), place, value, kind, span=self.span
+            mnemonic, base, pto.PointerType(element, "ub"), offset, value, kind, span=self.span
         )  # fmt: skip
         self._add(node, (operand,))
 

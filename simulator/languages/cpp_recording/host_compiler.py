@@ -53,7 +53,7 @@ class Candidate:
 def blanked(text: str) -> str:
     """Return a text of the same length with comments, strings and directives blanked, lines kept."""
     for hidden in (_HIDDEN, _DIRECTIVE):
-        text = hidden.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+        text = hidden.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
     return text
 
 
@@ -63,13 +63,15 @@ def for_host(text: str) -> str:
     A launch becomes a call of the kernel after a word with the requested number of cores; `[aicore]` is removed, as
     are explicit instantiations: the entry is instantiated where it is called, and others take time.
     """
-    for place in reversed(list(_INSTANTIATION.finditer(blanked(text)))):
-        text = text[: place.start()] + re.sub(r"[^\n]", " ", place.group()) + text[place.end() :]
+    for instantiation in reversed(list(_INSTANTIATION.finditer(blanked(text)))):
+        text = (
+            text[: instantiation.start()] + re.sub(r"[^\n]", " ", instantiation.group()) + text[instantiation.end() :]
+        )
 
-    def call(found: re.Match[str]) -> str:
-        cores = _parts(found[2])[0].strip()
-        lines = "\n" * (found.group().count("\n") - found[1].count("\n") - cores.count("\n"))
-        return f"::castsim::launched((long long)({cores})), {found[1]}{lines}"
+    def call(match: re.Match[str]) -> str:
+        cores = _parts(match[2])[0].strip()
+        lines = "\n" * (match.group().count("\n") - match[1].count("\n") - cores.count("\n"))
+        return f"::castsim::launched((long long)({cores})), {match[1]}{lines}"
 
     return _LAUNCH.sub(call, re.sub(r"\[\s*aicore\s*\]", " ", text))
 
@@ -85,14 +87,14 @@ def with_entries_of_macros(text: str) -> str:
     for name, parameters, body in _MACRO.findall(text):
         if "__global__" not in body:
             continue
-        names = [each.strip() for each in parameters.split(",")]
+        names = [parameter.strip() for parameter in parameters.split(",")]
         plain = re.sub(r"\\\n", " ", body)
 
         def entry(use: re.Match[str], plain: str = plain, names: Sequence[str] = names) -> str:
             given = dict(zip(names, map(str.strip, _parts(use[1])), strict=False))
             words = rf"\b({'|'.join(map(re.escape, names))})\b" if any(names) else r"(?!)"
-            made = re.sub(words, lambda word: given.get(word[1], word[1]), plain)
-            return re.sub(r"\s*##\s*", "", made) + "\n" * use.group().count("\n")
+            expansion = re.sub(words, lambda word: given.get(word[1], word[1]), plain)
+            return re.sub(r"\s*##\s*", "", expansion) + "\n" * use.group().count("\n")
 
         text = re.sub(rf"^[ \t]*{name}[ \t]*\(((?:[^()]|\([^()]*\))*)\)", entry, text, flags=re.MULTILINE)
     return text
@@ -101,12 +103,12 @@ def with_entries_of_macros(text: str) -> str:
 def candidates(text: str) -> list[Candidate]:
     """Return the functions with a body outside of classes and functions, in order."""
     shown = blanked(text)
-    found: list[Candidate] = []
+    functions: list[Candidate] = []
     spaces: list[str | None] = []
     """The meaning of each open bracket: a namespace (empty if unnamed), or None for anything else."""
     start = 0
-    for place in re.finditer(r"[{};]", shown):
-        mark, at = place.group(), place.start()
+    for bracket in re.finditer(r"[{};]", shown):
+        mark, at = bracket.group(), bracket.start()
         if mark == "}":
             if spaces:
                 spaces.pop()
@@ -130,21 +132,21 @@ def candidates(text: str) -> list[Candidate]:
         function = _function(head)
         if function is not None:
             name, parameters, before = function
-            qualified = "::".join(filter(None, (*(each for each in spaces[:-1] if each), name)))
-            found.append(Candidate(qualified, parameters, before, _closing(shown, at)))
-    return found
+            qualified = "::".join(filter(None, (*(namespace for namespace in spaces[:-1] if namespace), name)))
+            functions.append(Candidate(qualified, parameters, before, _closing(shown, at)))
+    return functions
 
 
 def instantiations(text: str, functions: Sequence[Candidate]) -> list[tuple[str, Candidate]]:
     """Return the explicit instantiations of function templates, in the form of `--entry`, with the templates."""
-    known = []
-    for place in _INSTANTIATION.finditer(blanked(text)):
-        head = " ".join(place[1].split())
+    instances = []
+    for instantiation in _INSTANTIATION.finditer(blanked(text)):
+        head = " ".join(instantiation[1].split())
         named = re.search(r"([A-Za-z_][\w:]*)\s*(<.*>)\s*\(", head)
-        template = next((each for each in functions if named and _is_named(each, named[1])), None)
+        template = next((candidate for candidate in functions if named and _is_named(candidate, named[1])), None)
         if named and template is not None:
-            known.append((template.name + named[2], template))
-    return known
+            instances.append((template.name + named[2], template))
+    return instances
 
 
 def _is_named(function: Candidate, name: str) -> bool:
@@ -157,13 +159,15 @@ def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
     Raises:
         ReadError: several are possible, or none; the message lists them and the instantiations in the file.
     """
-    found = candidates(text)
-    instantiated = instantiations(text, found)
+    functions = candidates(text)
+    instantiated = instantiations(text, functions)
     if asked is not None:
         plain = re.sub(r"\s*<.*", "", asked.removeprefix("@"), flags=re.DOTALL)
-        named = [one for one in found if one.name == plain or one.name.endswith(f"::{plain}")]
+        named = [
+            candidate for candidate in functions if candidate.name == plain or candidate.name.endswith(f"::{plain}")
+        ]
         if not named:
-            legal = closest(plain, [one.name for one in found], everything_up_to=_SUGGESTIONS)
+            legal = closest(plain, [candidate.name for candidate in functions], everything_up_to=_SUGGESTIONS)
             raise ReadError(f"--entry {plain[:80]}: {file} no such function", legal=legal)
         full = named[-1].name + asked.removeprefix("@")[len(plain) :]
         if named[-1].is_template and "<" not in asked:
@@ -171,15 +175,21 @@ def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
             legal = _entries(own) or (f"--entry '{plain}<float, 64>', or the like",)
             raise ReadError(f"{file}: {plain} is a template", legal=legal)
         return full, named[-1]
-    free = [one for one in found if not one.is_template and one.name != "main" and re.search(r"\bvoid\b", one.head)]
+    free = [
+        candidate
+        for candidate in functions
+        if not candidate.is_template and candidate.name != "main" and re.search(r"\bvoid\b", candidate.head)
+    ]
     shown = blanked(text)
-    uncalled = [one for one in free if len(re.findall(rf"\b{one.name.rpartition(':')[2]}\s*\(", shown)) == 1]
-    free = [one for one in free if one in uncalled or "__global__" in one.head] or free
-    args = [one for one in free if len(one.parameters) == 1 and one.parameters[0] == "args"]
+    uncalled = [
+        candidate for candidate in free if len(re.findall(rf"\b{candidate.name.rpartition(':')[2]}\s*\(", shown)) == 1
+    ]
+    free = [candidate for candidate in free if candidate in uncalled or "__global__" in candidate.head] or free
+    args = [candidate for candidate in free if len(candidate.parameters) == 1 and candidate.parameters[0] == "args"]
     for group in (
-        [one for one in free if "__global__" in one.head],
-        [one for one in free if one.on_device and one.parameters and one not in args],
-        [one for one in free if one.on_device and one not in args],
+        [candidate for candidate in free if "__global__" in candidate.head],
+        [candidate for candidate in free if candidate.on_device and candidate.parameters and candidate not in args],
+        [candidate for candidate in free if candidate.on_device and candidate not in args],
         free,
     ):
         if len(group) == 1:
@@ -187,7 +197,7 @@ def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
         if group:
             raise ReadError(
                 f"{file}: {len(group)} functions could be the kernel; choose one with --entry",
-                legal=[one.name for one in group][:_SUGGESTIONS],
+                legal=[candidate.name for candidate in group][:_SUGGESTIONS],
             )
     if len(instantiated) == 1:
         return instantiated[0]
@@ -196,7 +206,7 @@ def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
             f"{file}: no function to run; the file instantiates {len(instantiated)} templates",
             legal=_entries([name for name, _ in instantiated]),
         )
-    templates = [f"--entry '{one.name}<...>'" for one in found if one.is_template][:_SUGGESTIONS]
+    templates = [f"--entry '{candidate.name}<...>'" for candidate in functions if candidate.is_template][:_SUGGESTIONS]
     raise ReadError(f"{file}: no function to run", legal=templates or ("a function at the outer level",))
 
 
@@ -222,10 +232,10 @@ def _parts(text: str, brackets: str = "([{)]}") -> list[str]:
 
 def _closing(text: str, opening: int) -> int:
     depth = 0
-    for place in re.finditer(r"[{}]", text[opening:]):
-        depth += 1 if place.group() == "{" else -1
+    for brace in re.finditer(r"[{}]", text[opening:]):
+        depth += 1 if brace.group() == "{" else -1
         if depth == 0:
-            return opening + place.start()
+            return opening + brace.start()
     return len(text) - 1
 
 
@@ -235,10 +245,10 @@ def _function(head: str) -> tuple[str, tuple[str, ...], str] | None:
     if close < 0 or re.search(r"[=]\s*$", head) or re.match(r"\s*(struct|class|enum|union)\b", head):
         return None
     depth, opening = 0, -1
-    for place in range(close, -1, -1):
-        depth += (head[place] == ")") - (head[place] == "(")
+    for index in range(close, -1, -1):
+        depth += (head[index] == ")") - (head[index] == "(")
         if depth == 0:
-            opening = place
+            opening = index
             break
     named = _FUNCTION.search(head[: opening + 1]) if opening >= 0 else None
     if named is None or named[1] in _NO_FUNCTIONS:
@@ -350,9 +360,9 @@ def compiler() -> str:
     """
     asked = os.environ.get(COMPILER)
     for name in (asked,) if asked else ("c++", "g++", "clang++"):
-        found = shutil.which(name)
-        if found is not None:
-            return found
+        path = shutil.which(name)
+        if path is not None:
+            return path
     what = f"${COMPILER} names '{asked}', which is not a compiler" if asked else "none is installed"
     raise ReadError(
         f"recording a C++ kernel needs a C++ compiler (g++ 11, clang++ 14 or newer); {what}",
@@ -403,14 +413,14 @@ def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
     return program
 
 
-def _refusal(kernel: CppKernel, said: str) -> ReadError:
+def _refusal(kernel: CppKernel, output: str) -> ReadError:
     """Return the error for a failed compilation: the compiler's first error, at its place."""
-    found = _MESSAGE.search(said)
-    if found is None:
-        lost = _LINKER.search(said)
-        what = f"undefined function: {lost[1]}" if lost else (said.strip().splitlines() or ["no message"])[-1]
+    match = _MESSAGE.search(output)
+    if match is None:
+        lost = _LINKER.search(output)
+        what = f"undefined function: {lost[1]}" if lost else (output.strip().splitlines() or ["no message"])[-1]
         return ReadError(f"{kernel.file}: does not compile: {what[:300]}")
-    file, line, column, message = found.groups()
+    file, line, column, message = match.groups()
     unknown, absent = _UNKNOWN.search(message), _ABSENT.search(message)
     hint = ""
     legal: tuple[str, ...] = ()
@@ -425,11 +435,11 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
             hint, legal = "; the build of an operator defines it", (f"-D {name}=half",)
     own = (HEADERS, kernel.library.headers)
     if file == "castsim_main.cpp" or Path(file).parent in own:
-        place = next((f for f in re.finditer(r"^(.*?):(\d+):(\d+):   required from", said, re.MULTILINE)
+        requirement = next((f for f in re.finditer(r"^(.*?):(\d+):(\d+):   required from", output, re.MULTILINE)
                       if Path(f[1]).parent not in own), None)  # fmt: skip
-        if place is None:
+        if requirement is None:
             return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}", legal=legal)
-        file, line, column = place[1], place[2], place[3]
+        file, line, column = requirement[1], requirement[2], requirement[3]
     text = Path(file).read_text(encoding="utf-8-sig", errors="replace") if Path(file).is_file() else ""
     span = line_span(SourceText(file, text), int(line), int(column or 1)) or Span(file, int(line), 1, "")
     return ReadError(f"does not compile: {message[:300]}{hint}", span=span, legal=legal)
@@ -453,7 +463,7 @@ def _names_known(library: Library) -> set[str]:
 
 def line_span(source: SourceText, line: int, column: int | None = None) -> Span | None:
     """Return a place in a line, or without a column that of its text; None: the text has no such line."""
-    starts = [0, *(found.end() for found in re.finditer("\n", source.text))]
+    starts = [0, *(newline.end() for newline in re.finditer("\n", source.text))]
     if not 0 < line <= len(starts):
         return None
     start = starts[line - 1]
@@ -500,9 +510,9 @@ class Lines:
                 or (file != str(self.file) and not Path(file).is_file())
             ):
                 continue
-            found = line_span(self._source(file), int(number[0]))
-            if found is not None:
-                return found
+            span = line_span(self._source(file), int(number[0]))
+            if span is not None:
+                return span
         return Span.within(self._source(str(self.file)), 0)
 
     def _source(self, file: str) -> SourceText:

@@ -84,7 +84,7 @@ def _tiling_of(name: str) -> dict[str, int | float]:
         given = json.loads(read_bytes(Path(name), "tiling").decode("utf-8"))
     except ValueError as error:
         raise ReadError(f"--tiling {name}: {error}", legal=legal) from None
-    found: dict[str, int | float] = {}
+    values: dict[str, int | float] = {}
 
     def take(path: str, value: object) -> None:
         if isinstance(value, dict):
@@ -94,14 +94,14 @@ def _tiling_of(name: str) -> dict[str, int | float]:
             for number, own in enumerate(value):
                 take(f"{path}[{number}]", own)
         elif isinstance(value, int | float):
-            found[path] = value
+            values[path] = value
         else:
             raise ReadError(f"--tiling {name}: {path} is {json.dumps(value)[:40]}, not a number", legal=legal)
 
     if not isinstance(given, dict):
         raise ReadError(f"--tiling {name}: not an object", legal=legal)
     take("tiling", given)
-    return found
+    return values
 
 
 def recorder_of(options: Namespace, program: str) -> ModuleType:
@@ -166,10 +166,10 @@ def without_arguments(options: Namespace, recording: CppRecording) -> Namespace:
 def _core(option: str, text: str | None) -> tuple[int, int | None]:
     if text is None:
         return 0, None
-    found = _CORE.fullmatch(text.strip())
-    if found is None or (found[2] is not None and int(found[1]) >= int(found[2])):
+    match = _CORE.fullmatch(text.strip())
+    if match is None or (match[2] is not None and int(match[1]) >= int(match[2])):
         raise ReadError(f"{option} {text[:40]}: not a core number", legal=(f"{option} 0", f"{option} 3/8"))
-    return int(found[1]), None if found[2] is None else int(found[2])
+    return int(match[1]), None if match[2] is None else int(match[2])
 
 
 RunSource = Callable[[Namespace, Source], CommandOutcome]
@@ -194,28 +194,28 @@ def execute_run(options: Namespace, run: RunSource) -> CommandOutcome:
 
 
 def _on_all(
-    options: Namespace, recordings: list[CppRecording], held: dict[str, Codes], run: RunSource
+    options: Namespace, recordings: list[CppRecording], arrays: dict[str, Codes], run: RunSource
 ) -> CommandOutcome:
     """Run every core, the slowest last; it reads the memory that the others wrote, and its run is reported."""
-    cycles = [_cycles(options, each) for each in recordings]
+    cycles = [_cycles(options, core_recording) for core_recording in recordings]
     longest = cycles.index(max(cycles))
     from tempfile import TemporaryDirectory  # noqa: PLC0415 - as above
 
     with TemporaryDirectory(prefix="castsim-cores-") as folder:
         for number, recording in enumerate(recordings):
             if number != longest and not options.timing_only:
-                held |= _outputs(options, recording, held)
-        named = [] if options.timing_only else as_files(_taken(recordings[longest], held), Path(folder))
+                arrays |= _outputs(options, recording, arrays)
+        named = [] if options.timing_only else as_files(_taken(recordings[longest], arrays), Path(folder))
         outcome = run(
             Namespace(**{**vars(options), "entry": None, "args": [], "inputs": named}), recordings[longest].source
         )  # fmt: skip
     cores = [{"block": number, "cycles": count} for number, count in enumerate(cycles)]
-    told = ", ".join(f"{count}" for count in cycles)
+    counts = ", ".join(f"{count}" for count in cycles)
 
     def text(width: int) -> RenderableType:
         if len(cores) == 1:
             return outcome.text(width)
-        head = f"{len(cores)} cores; the longest, block {longest}, is shown. Cycles of each: {told}\n"
+        head = f"{len(cores)} cores; the longest, block {longest}, is shown. Cycles of each: {counts}\n"
         return stacked(plain(f"{head}\n", no_wrap=False), outcome.text(width))
 
     return replace(outcome, document={**outcome.document, "cores": cores}, text=text)
@@ -236,15 +236,15 @@ def _loaded(options: Namespace, recording: CppRecording) -> LoadedProgram:
     )  # fmt: skip
 
 
-def _outputs(options: Namespace, recording: CppRecording, held: Mapping[str, Codes]) -> dict[str, Codes]:
-    loaded, given = _loaded(options, recording), _taken(recording, held)
+def _outputs(options: Namespace, recording: CppRecording, arrays: Mapping[str, Codes]) -> dict[str, Codes]:
+    loaded, given = _loaded(options, recording), _taken(recording, arrays)
     return dict(run_loaded(loaded, given, engine=options.engine, races=IGNORE, limits=run_limits_of(options)).outputs)
 
 
-def _taken(recording: CppRecording, held: Mapping[str, Codes]) -> dict[str, Codes]:
+def _taken(recording: CppRecording, arrays: Mapping[str, Codes]) -> dict[str, Codes]:
     """Return the arrays that a core reads and writes, each as large as the core needs."""
     sizes = recording.extents
-    return {name: _padded(array, sizes[name]) for name, array in held.items() if name in sizes}
+    return {name: _padded(array, sizes[name]) for name, array in arrays.items() if name in sizes}
 
 
 def _padded(array: Codes, size: int) -> Codes:

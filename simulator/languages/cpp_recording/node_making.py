@@ -65,8 +65,8 @@ class NodeMaker:
         Raises:
             CastsimError: castsim cannot follow what it says; carries its place.
         """
-        kind, place, *rest = line.split(" ")
-        self.span = self.span_of(place)
+        kind, location, *rest = line.split(" ")
+        self.span = self.span_of(location)
         if kind == "f":
             self._order(*rest)
         elif kind == "p":
@@ -133,9 +133,9 @@ class NodeMaker:
         size = element_format(element).storage_bits // 8
         codes = {offset + i: (int(data[3 * i : 3 * i + 2], 16), data[3 * i + 2] == "!") for i in range(len(data) // 3)}
         for start in range(offset // size * size, offset + len(codes), size):
-            found = [codes.get(start + place, (0, False)) for place in range(size)]
-            if any(changed for _, changed in found):
-                code = int.from_bytes(bytes(byte for byte, _ in found), "little")
+            byte_codes = [codes.get(start + index, (0, False)) for index in range(size)]
+            if any(changed for _, changed in byte_codes):
+                code = int.from_bytes(bytes(byte for byte, _ in byte_codes), "little")
                 signless = element.replace("u", "i") if element[0] == "u" else element
                 value = self.code(code, signless)
                 where = self.index(start // size)

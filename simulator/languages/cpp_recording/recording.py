@@ -82,18 +82,18 @@ class Lockstep:
         Raises:
             ReadError: an element that no input gives. CastsimError: what the kernel does up to there is refused.
         """
-        kind, place, *rest = line.split(" ")
-        return self._element(place, rest) if kind == "q" else self._page(place, *rest)
+        kind, location, *rest = line.split(" ")
+        return self._element(location, rest) if kind == "q" else self._page(location, *rest)
 
-    def _element(self, place: str, words: list[str]) -> bytes:
+    def _element(self, location: str, words: list[str]) -> bytes:
         start, size, what = self.whole.asked(words)
         self.advance()
         buffer = self.buffer()
         if not 0 <= start <= buffer.size - size:
-            raise TileError(f"{what}: byte {start} of a buffer of {buffer.size}", span=self.whole.span_of(place))
+            raise TileError(f"{what}: byte {start} of a buffer of {buffer.size}", span=self.whole.span_of(location))
         return b"y" + buffer[start : start + size].tobytes().ljust(8, b"\0")
 
-    def _page(self, place: str, buffer: str, start: str, offset: str, way: str) -> bytes:
+    def _page(self, location: str, buffer: str, start: str, offset: str, way: str) -> bytes:
         position, first = int(buffer), int(start)
         whole = self.whole
         name = whole.names[position]
@@ -105,20 +105,20 @@ class Lockstep:
             unit = "byte" if fmt is None else "element"
             raise ReadError(
                 f"the kernel reads {unit} {int(offset) // size} of {name}; no input was given",
-                span=whole.span_of(place), legal=(f"--in {name}=FILE.npy",)
+                span=whole.span_of(location), legal=(f"--in {name}=FILE.npy",)
             )  # fmt: skip
         if position in self.stored:
             self.advance()
-        held = self.held(name)
-        if held is None:
-            held = self.given[position]
-        if way != "w" and not 0 <= int(offset) < held.size:
+        content = self.held(name)
+        if content is None:
+            content = self.given[position]
+        if way != "w" and not 0 <= int(offset) < content.size:
             raise TileError(
-                f"reads byte {offset} of {name}, which has {held.size}: outside the tensor",
-                span=whole.span_of(place), legal=(f"--in {name}=FILE.npy of more elements",)
+                f"reads byte {offset} of {name}, which has {content.size}: outside the tensor",
+                span=whole.span_of(location), legal=(f"--in {name}=FILE.npy of more elements",)
             )  # fmt: skip
         page = np.zeros(PAGE, np.uint8)
-        part = held[max(first, 0) : max(first + PAGE, 0)]
+        part = content[max(first, 0) : max(first + PAGE, 0)]
         page[max(-first, 0) : max(-first, 0) + part.size] = part
         return b"y" + page.tobytes()
 
@@ -270,12 +270,12 @@ class CppRecording:
     def inputs(self) -> Mapping[str, Codes | str]:
         """The inputs of the program: what was given, of an array of arguments what its places hold."""
         given = self.request.inputs.items()
-        known = {name: value for name, value in given if name in self.elements or name not in self.places}
+        arrays = {name: value for name, value in given if name in self.elements or name not in self.places}
         more = {
             name: self.extents[name] - value.size
-            for name, value in known.items() if not isinstance(value, str) and name in self.extents
+            for name, value in arrays.items() if not isinstance(value, str) and name in self.extents
         }  # fmt: skip
-        return known | {name: np.pad(np.ravel(known[name]), (0, size)) for name, size in more.items() if size > 0}
+        return arrays | {name: np.pad(np.ravel(arrays[name]), (0, size)) for name, size in more.items() if size > 0}
 
     @property
     def source(self) -> Source:
@@ -322,10 +322,14 @@ class _Core:
         sizes: dict[str, tuple[str, int]] = {}
         for _ in range(_ROUNDS):
             recording = self._once(inputs_of(self.request, sizes))
-            known = sizes_of([recording])
-            if not recording.decisive or known == sizes or not any(map(is_drawn, self.request.inputs.values())):
+            recorded_sizes = sizes_of([recording])
+            if (
+                not recording.decisive
+                or recorded_sizes == sizes
+                or not any(map(is_drawn, self.request.inputs.values()))
+            ):
                 return recording
-            sizes = known
+            sizes = recorded_sizes
         raise ReadError(
             f"{self.request.file}: the sizes of random inputs depend on their values", legal=("--in NAME=FILE.npy",)
         )
@@ -340,9 +344,9 @@ class _Core:
         chip = tile_target(self.target)
 
         def maker() -> NodeMaker:
-            made = self.dialect.maker(names, elements, self.lines.span, chip, sizes)
-            made.compiled_synchronisation = self.request.compiled_synchronisation
-            return made
+            record_maker = self.dialect.maker(names, elements, self.lines.span, chip, sizes)
+            record_maker.compiled_synchronisation = self.request.compiled_synchronisation
+            return record_maker
 
         data = {names.index(name): _bytes_of(array) for name, array in arrays.items()}
         unsized = [names.index(name) for name in self.request.inputs if name not in arrays]
@@ -404,7 +408,7 @@ class _Core:
         return core + [word for pair in args.items() for word in pair]
 
     def _refused(self, line: str) -> CastsimError:
-        _, place, *words = line.split(" ")
+        _, location, *words = line.split(" ")
         if words[0] == "missing":
             name = words[1]
             return ReadError(
@@ -413,9 +417,9 @@ class _Core:
         message = " ".join(words)
         if self.kernel.names[:1] == ("args",) and "outside all arguments" in message:
             message += "; if `args` holds a descriptor, pass it with `--in args=FILE`"
-        if place.strip("f") == "":
+        if location.strip("f") == "":
             return ReadError(f"{self.request.file}: {message}")
-        return ReadError(message, span=self.lines.span(place))
+        return ReadError(message, span=self.lines.span(location))
 
 
 def record(dialect: Dialect, request: Request, cores: range | None = None) -> list[CppRecording]:
@@ -432,20 +436,20 @@ def record(dialect: Dialect, request: Request, cores: range | None = None) -> li
     for name in request.inputs:
         if isinstance(request.inputs[name], str) and not is_drawn(str(request.inputs[name])):
             read_input(str(request.inputs[name]), name)  # before anything is compiled
-    found: list[CppRecording] = []
+    recordings: list[CppRecording] = []
     with tempfile.TemporaryDirectory(prefix="castsim-cpp-") as folder:
         program = compile_kernel(kernel, Path(folder))
         lines = Lines(program, kernel.file, text, (HEADERS, kernel.library.headers))
         try:
             blocks = list(cores or [request.block])
-            while len(found) < len(blocks):
-                one = replace(request, block=blocks[len(found)])
-                found.append(_Core(dialect, one, kernel, target, lines).recorded())
+            while len(recordings) < len(blocks):
+                core_request = replace(request, block=blocks[len(recordings)])
+                recordings.append(_Core(dialect, core_request, kernel, target, lines).recorded())
                 if cores is not None and request.blocks is None:  # a launch of the file has said how many there are
-                    blocks = list(range(max(found[0].blocks, len(blocks))))
+                    blocks = list(range(max(recordings[0].blocks, len(blocks))))
         finally:
             lines.close()
-    return found
+    return recordings
 
 
 def check_names(request: Request, entry: str, names: Sequence[str]) -> None:
@@ -473,18 +477,20 @@ def record_all(dialect: Dialect, request: Request) -> tuple[list[CppRecording], 
     recordings = record(dialect, request, range(request.blocks or 1))
     request = replace(recordings[0].request, block=request.block)  # its array of arguments unpacked
     arrays = inputs_of(request, sizes_of(recordings))
-    if any(each.decisive for each in recordings) and any(is_drawn(given) for given in request.inputs.values()):
+    if any(recording.decisive for recording in recordings) and any(
+        is_drawn(given) for given in request.inputs.values()
+    ):
         recordings = record(dialect, replace(request, inputs=arrays), range(len(recordings)))
     return recordings, arrays
 
 
 def sizes_of(recordings: Sequence[CppRecording]) -> dict[str, tuple[str, int]]:
     """Return element format and number of elements of the arguments that some recordings use."""
-    found: dict[str, tuple[str, int]] = {}
-    for each in recordings:
-        for name, size in each.extents.items():
-            found[name] = each.elements[name], max(size, found.get(name, ("", 0))[1])
-    return found
+    sizes: dict[str, tuple[str, int]] = {}
+    for recording in recordings:
+        for name, size in recording.extents.items():
+            sizes[name] = recording.elements[name], max(size, sizes.get(name, ("", 0))[1])
+    return sizes
 
 
 def inputs_of(request: Request, sizes: Mapping[str, tuple[str, int]]) -> dict[str, Codes]:
@@ -538,5 +544,5 @@ def run(
 
 def _bytes_of(array: Codes) -> NDArray[np.uint8]:
     """Return the bytes of an array, and zeros up to the end of its allocation."""
-    found = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-    return np.pad(found, (0, padded_bytes(found.size) - found.size))
+    codes = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+    return np.pad(codes, (0, padded_bytes(codes.size) - codes.size))

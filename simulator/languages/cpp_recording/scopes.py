@@ -100,11 +100,11 @@ class TripFolding:
             pass
 
     def _push(self, item: Item) -> None:
-        place = len(self.items)
+        index = len(self.items)
         self.items.append(item)
-        self._places.setdefault(item.key, []).append(place)
+        self._places.setdefault(item.key, []).append(index)
         if isinstance(item, Trips):
-            self._loops.append(place)
+            self._loops.append(index)
 
     def _pop(self, count: int) -> None:
         for item in reversed(self.items[-count:]):
@@ -116,15 +116,15 @@ class TripFolding:
     def _continued(self) -> bool:
         """Make the last items the next trip of the loop before them, if they are."""
         top = len(self.items)
-        for place in reversed(self._loops[-_CANDIDATES:]):
-            loop = self.items[place]
+        for index in reversed(self._loops[-_CANDIDATES:]):
+            loop = self.items[index]
             assert isinstance(loop, Trips)
-            trip = self.items[place + 1 :]
-            if len(trip) != len(loop.body) or [each.key for each in trip] != [each.key for each in loop.body]:
+            trip = self.items[index + 1 :]
+            if len(trip) != len(loop.body) or [item.key for item in trip] != [item.key for item in loop.body]:
                 continue
             numbers, writes = _all(trip, "numbers"), _all(trip, "writes")
             lanes = _all(loop.body, "lanes")
-            expected = [_next(*each) for each in zip(loop.last, loop.slopes, lanes, strict=True)]
+            expected = [_next(*lane) for lane in zip(loop.last, loop.slopes, lanes, strict=True)]
             outside = iter(loop.reads)
             slots = {number: slot for slot, number in enumerate(writes)}
             fits = expected == numbers and self._ends(loop.writes, trip[-1].end)
@@ -135,7 +135,7 @@ class TripFolding:
                     else read == (given if relation == "same" else loop.writes[slot])
                 )  # fmt: skip
             if fits:
-                self._pop(top - place)
+                self._pop(top - index)
                 loop.trips, loop.last, loop.writes, loop.end = loop.trips + 1, numbers, writes, trip[-1].end
                 self._push(loop)
                 return True
@@ -144,24 +144,26 @@ class TripFolding:
     def _begun(self) -> bool:
         """Make the last items a loop of two trips, if they are two."""
         top = len(self.items)
-        for place in reversed(self._places[self.items[-1].key][-1 - _CANDIDATES : -1]):
-            size = top - 1 - place
+        for index in reversed(self._places[self.items[-1].key][-1 - _CANDIDATES : -1]):
+            size = top - 1 - index
             if 2 * size > top:
                 return False
-            one, other = self.items[-2 * size : -size], self.items[-size:]
-            loop = self._loop(one, other) if [a.key for a in one] == [b.key for b in other] else None
+            first, other = self.items[-2 * size : -size], self.items[-size:]
+            loop = self._loop(first, other) if [a.key for a in first] == [b.key for b in other] else None
             if loop is not None:
                 self._pop(2 * size)
                 self._push(loop)
                 return True
         return False
 
-    def _loop(self, one: Sequence[Item], other: Sequence[Item]) -> Trips | None:
+    def _loop(self, earlier: Sequence[Item], other: Sequence[Item]) -> Trips | None:
         """Return two trips as a loop, None if they are none."""
-        written, again = ({number: slot for slot, number in enumerate(_all(each, "writes"))} for each in (one, other))
+        written, again = (
+            {number: slot for slot, number in enumerate(_all(items, "writes"))} for items in (earlier, other)
+        )
         relations: list[tuple[str, int]] = []
         outside = []
-        for read, later in zip(_all(one, "reads"), _all(other, "reads"), strict=True):
+        for read, later in zip(_all(earlier, "reads"), _all(other, "reads"), strict=True):
             if read in written:
                 if again.get(later) != written[read]:
                     return None
@@ -173,15 +175,15 @@ class TripFolding:
             outside.append(read)
         if not self._ends(written, other[-1].end):
             return None
-        first, second = _all(one, "numbers"), _all(other, "numbers")
+        first, second = _all(earlier, "numbers"), _all(other, "numbers")
         slopes = tuple(
             None if lanes and second[slot] != number and second[slot] == max(number - lanes, 0)
             else second[slot] - number
-            for slot, (number, lanes) in enumerate(zip(first, _all(one, "lanes"), strict=True))
+            for slot, (number, lanes) in enumerate(zip(first, _all(earlier, "lanes"), strict=True))
         )  # fmt: skip
-        keys = tuple(each.key for each in one)
+        keys = tuple(item.key for item in earlier)
         return Trips(
-            one, 2, slopes, tuple(relations), first, outside, _all(other, "writes"), second, other[-1].end, keys
+            earlier, 2, slopes, tuple(relations), first, outside, _all(other, "writes"), second, other[-1].end, keys
         )  # fmt: skip
 
     def _ends(self, values: Iterable[int], end: int) -> bool:
@@ -192,10 +194,10 @@ class TripFolding:
 def folded(steps: Sequence[Step]) -> Sequence[Item]:
     """Return instructions with their loops."""
     last_reads = {read: step.end for step in steps for read in step.reads}
-    found = TripFolding(last_reads)
+    folding = TripFolding(last_reads)
     for step in steps:
-        found.add(step)
-    return found.items
+        folding.add(step)
+    return folding.items
 
 
 def unfolded(items: Iterable[Item], numbers: Sequence[int] | None = None) -> Iterator[tuple[object, tuple[int, ...]]]:
@@ -210,7 +212,7 @@ def unfolded(items: Iterable[Item], numbers: Sequence[int] | None = None) -> Ite
         now, lanes = list(own), _all(item.body, "lanes")
         for _ in range(item.trips):
             yield from unfolded(item.body, now)
-            now = [_next(*each) for each in zip(now, item.slopes, lanes, strict=True)]
+            now = [_next(*lane) for lane in zip(now, item.slopes, lanes, strict=True)]
 
 
 # The launch that they are.
@@ -287,10 +289,10 @@ class ScopeMaker:
         Raises:
             IllegalError: it may not stand in the function that the kernel has begun.
         """
-        kind, place, *rest = line.split(" ")
+        kind, location, *rest = line.split(" ")
         if kind in "np":
             return False
-        self.maker.span = self.maker.span_of(place)
+        self.maker.span = self.maker.span_of(location)
         if kind == "x":
             self._take(rest)
         elif self.named:
@@ -489,9 +491,9 @@ class ScopeMaker:
         elif isinstance(kind, pto.VectorType):
             number = f"i{lane_bits(kind.element)}"
             zero = self.maker.code(0, number), self.maker.scalar_type(number)
-            made = self.maker.name(), pto.VectorType(kind.lanes, number)
-            self._add("vbr", (zero,), made, {})
-            return self._as(made, kind)
+            zeros = self.maker.name(), pto.VectorType(kind.lanes, number)
+            self._add("vbr", (zero,), zeros, {})
+            return self._as(zeros, kind)
         self._add(mnemonic, operands, (name, kind), words)
         return name, kind
 
@@ -508,9 +510,9 @@ class ScopeMaker:
         if value[1] == kind or isinstance(kind, AlignType):
             return value
         if (value[0], kind) not in self._computed:
-            made = self.maker.name(), kind
-            self._add("pbitcast" if isinstance(kind, MaskType) else "vbitcast", (value,), made, {})
-            self._computed[value[0], kind] = made
+            result = self.maker.name(), kind
+            self._add("pbitcast" if isinstance(kind, MaskType) else "vbitcast", (value,), result, {})
+            self._computed[value[0], kind] = result
         return self._computed[value[0], kind]
 
     # ----------------------------------------------------------------------------------------------------- numbers
@@ -556,9 +558,9 @@ class ScopeMaker:
             self._computed[key] = total, kind
         return self._computed[key][0]
 
-    def _arith(self, operation: str, one: str, other: str) -> str:
+    def _arith(self, operation: str, left: str, other: str) -> str:
         name = self.maker.name()
-        self._body.append(pto.Arith(name, operation, (one, other), INDEX, span=self.maker.span))
+        self._body.append(pto.Arith(name, operation, (left, other), INDEX, span=self.maker.span))
         return name
 
 

@@ -102,13 +102,13 @@ def continued(text: str) -> str:
 
     So documents write examples: the second goes on where the first ended.
     """
-    found = candidates(text)
+    functions = candidates(text)
     shown = blanked(text)
-    if not found:
+    if not functions:
         if re.search(r"^\s*T[A-Z]\w*\s*\([^{};]*\)\s*;", shown, re.MULTILINE):
             return f"void example() {{ {text}\n}}"
         return text
-    end = found[-1].end
+    end = functions[-1].end
     rest = shown[end + 1 :]
     if re.search(r"(?:^|[;}])\s*T[A-Z]\w*\s*\([^{};]*\)\s*;", rest) is None:
         return text
@@ -147,15 +147,15 @@ class ArgumentArray:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the places as arguments: `args0`, `args1`, ..."""
-        return tuple(f"{self.name}{place}" for place in range(1 + max((*self.tensors, *self.numbers), default=-1)))
+        return tuple(f"{self.name}{index}" for index in range(1 + max((*self.tensors, *self.numbers), default=-1)))
 
     def expressions(self, given: Collection[str]) -> str:
         """Return what fills the places; `given` are the names of those for which the user has an array."""
         words = []
-        for place, name in enumerate(self.names):
-            kind = self.tensors.get(place, (self.descriptor or "") if name in given else None)
+        for index, name in enumerate(self.names):
+            kind = self.tensors.get(index, (self.descriptor or "") if name in given else None)
             if kind is None:
-                words.append("castsim::number_of" if place in self.numbers else "castsim::unused")
+                words.append("castsim::number_of" if index in self.numbers else "castsim::unused")
             else:
                 words.append(f"castsim::descriptor_of<{kind}>" if kind else "castsim::data_of")
         space = f"using namespace {self.space}; " if self.space else ""
@@ -176,13 +176,13 @@ def argument_array(text: str, function: Candidate) -> ArgumentArray | None:
     tensors: dict[int, str] = {}
     numbers: set[int] = set()
     for kind, array, index in uses:
-        place = _constant(text, index)
-        if array != function.parameters[0] or place is None or not 0 <= place < MOST_SLOTS:
+        slot = _constant(text, index)
+        if array != function.parameters[0] or slot is None or not 0 <= slot < MOST_SLOTS:
             continue
         if kind:
-            tensors[place] = "" if _ELEMENTS.fullmatch(kind) else kind
+            tensors[slot] = "" if _ELEMENTS.fullmatch(kind) else kind
         else:
-            numbers.add(place)
+            numbers.add(slot)
     if not tensors and not structures:
         return None
     if any(_constant(text, index) is None for kind, _, index in uses if kind):  # by a function that takes the place
@@ -199,8 +199,8 @@ def _constant(text: str, word: str) -> int | None:
     """Return the number that an index is, by itself or by a constant of the text."""
     if word.isdecimal() or not word.isidentifier():
         return int(word) if word.isdecimal() else None
-    known = re.search(rf"\b(?:const|constexpr)\b[^;{{}}()]*\b{word}\s*=\s*(\d+)|#\s*define\s+{word}\s+\(?(\d+)", text)
-    return int(known[1] or known[2]) if known else None
+    match = re.search(rf"\b(?:const|constexpr)\b[^;{{}}()]*\b{word}\s*=\s*(\d+)|#\s*define\s+{word}\s+\(?(\d+)", text)
+    return int(match[1] or match[2]) if match else None
 
 
 def unpacked(request: Request, array: ArgumentArray) -> Request:
@@ -215,8 +215,8 @@ def unpacked(request: Request, array: ArgumentArray) -> Request:
     inputs = {name: value for name, value in request.inputs.items() if name != array.name}
     args: dict[str, int | float] = dict(request.args)
     if isinstance(given, str) and is_drawn(given):
-        own: dict[str, Codes | str] = {array.names[place]: given for place in array.tensors}
-        args = {**{array.names[place]: 0 for place in array.numbers if given == "zeros"}, **args}
+        own: dict[str, Codes | str] = {array.names[index]: given for index in array.tensors}
+        args = {**{array.names[index]: 0 for index in array.numbers if given == "zeros"}, **args}
         return replace(request, inputs=own | inputs, args=args)
     values = _arrays_of(given, array.name)
     if len(values) > len(array.names):
@@ -272,11 +272,11 @@ class TileLockstep(Lockstep):
         executed = execute(pto.Program((function,)), function, self.lowerer, {})
         for name, use in executed.arguments.items():
             position = maker.names.index(name)
-            held = self._memory.get(name, self.given.get(position, np.zeros(0, np.uint8)))
+            content = self._memory.get(name, self.given.get(position, np.zeros(0, np.uint8)))
             room = empty_memory(use)
-            if held.size < room.size or name not in self._memory:
-                room = np.zeros(max(room.size, held.size), np.uint8)
-                room[: held.size] = held
+            if content.size < room.size or name not in self._memory:
+                room = np.zeros(max(room.size, content.size), np.uint8)
+                room[: content.size] = content
                 self._memory[name] = room
         compute_of(self.target)(executed.tree, self.buffer(), self._memory)
 

@@ -242,10 +242,10 @@ class Maker(NodeMaker):
         if operation is not None:
             names, kinds = self._needed(operation, names, kinds)
         results = [self._tile(SentTile.of(word)) for word in outputs]
-        found = sorted((key, _ATTRIBUTES[key](value)) for key, value in attributes.items())
+        attribute_pairs = sorted((key, _ATTRIBUTES[key](value)) for key, value in attributes.items())
         self.append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
-            tuple(kind for _, kind in results), tuple(found)
+            tuple(kind for _, kind in results), tuple(attribute_pairs)
         )  # fmt: skip
 
     def _needed(
@@ -341,17 +341,19 @@ class Maker(NodeMaker):
             shape[along] = burst
         if strides[outer] < 0:
             raise TileError(f"bursts that are {strides[outer]} elements apart", span=self.span)
-        for place, extent in enumerate(shape):
-            if extent == 1 and strides[place] < 1:
-                strides[place] = 1
-        first = next((place for place in range(3) if shape[place] > 1), 3)
+        for axis, extent in enumerate(shape):
+            if extent == 1 and strides[axis] < 1:
+                strides[axis] = 1
+        first = next((index for index in range(3) if shape[index] > 1), 3)
         return shape[first:], strides[first:]
 
     def _part(self, view: SentGlobal, shape: list[int], strides: list[int]) -> tuple[str, pto.PartitionType]:
         name = self.names[view.buffer]
-        known = self.elements.setdefault(view.buffer, view.element)
-        if known != view.element:
-            raise ReadError(f"{name} is used as {known} and as {view.element}; arguments have one type", span=self.span)
+        element = self.elements.setdefault(view.buffer, view.element)
+        if element != view.element:
+            raise ReadError(
+                f"{name} is used as {element} and as {view.element}; arguments have one type", span=self.span
+            )
         bits = element_format(view.element).bits
         bits = bits if bits < 8 else element_format(view.element).storage_bits
         if view.offset < 0:
@@ -448,11 +450,11 @@ def _alike(tiles: list[SentTile]) -> list[SentTile]:
         return tiles
     rows, valid = max(dst.rows, src.rows, 1), max(dst.cols, src.cols, 1)
     changed = []
-    for each in (dst, src):
-        kind = replace(each.type, rows=rows)
+    for tile in (dst, src):
+        kind = replace(tile.type, rows=rows)
         if rows == 1 and dst.type.cols != src.type.cols:
             kind = replace(kind, cols=-(-valid // _COLUMNS) * _COLUMNS)
-        changed.append(replace(each, type=kind))
+        changed.append(replace(tile, type=kind))
     return [*changed, *tmp]
 
 

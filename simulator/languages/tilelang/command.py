@@ -120,28 +120,28 @@ def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
     specifications = assignments("--in", options.inputs)
     if not options.timing_only:
         given = _drawn(lowered, given, dims, specifications)
-    found = running.run_lowered(
+    runs = running.run_lowered(
         lowered, given, ALL_CORES, dims, target=options.target, timing_only=options.timing_only, engine=options.engine,
         races=options.races or STOP,
     )  # fmt: skip
 
     def settle(result: Result) -> Result:
         uses = result.loaded.executed.arguments
-        stored = {name: array for name, array in found.outputs.items() if name in uses}
+        stored = {name: array for name, array in runs.outputs.items() if name in uses}
         return replace(result, outputs={name: _codes(array, uses[name]) for name, array in stored.items()})
 
     with tempfile.TemporaryDirectory(prefix="castsim-cores-") as folder:
         inputs = as_files(given, Path(folder))
         outcome = _told(
-            Namespace(**{**vars(options), "inputs": inputs}), found.programs[found.longest], run,
+            Namespace(**{**vars(options), "inputs": inputs}), runs.programs[runs.longest], run,
             (lambda result: result) if options.timing_only else settle,
         )  # fmt: skip
-    cycles = [None if each.untimed else each.cycles for each in found.results]
+    cycles = [None if core_result.untimed else core_result.cycles for core_result in runs.results]
     timed = None not in cycles
-    head = f"{len(cycles)} cores, whose outputs are put together; core {found.longest} is shown\n"
+    head = f"{len(cycles)} cores, whose outputs are put together; core {runs.longest} is shown\n"
     if timed:
-        told = ", ".join(map(str, cycles))
-        head = f"{len(cycles)} cores; the longest, core {found.longest}, is shown. Cycles of each: {told}\n"
+        counts = ", ".join(map(str, cycles))
+        head = f"{len(cycles)} cores; the longest, core {runs.longest}, is shown. Cycles of each: {counts}\n"
     cores = {"cores": [{"block": number, "cycles": count} for number, count in enumerate(cycles)]} if timed else {}
 
     def text(width: int) -> RenderableType:
@@ -163,9 +163,12 @@ def _drawn(
     bound = programs.bind(lowered, given, dims)
     used = load(programs.converted(lowered, 0, programs.used_numbers(bound)).source(), None, None, {}).arguments
     shapes = {
-        each.name: programs.extent_of(bound, each)[0]
-        for each in lowered.arrays
-        if not isinstance(each, str) and each.name in specifications and each.name not in given and each.name in used
+        array.name: programs.extent_of(bound, array)[0]
+        for array in lowered.arrays
+        if not isinstance(array, str)
+        and array.name in specifications
+        and array.name not in given
+        and array.name in used
     }
     uses = {
         name: ArgumentUse(use.format, prod(shapes[name]), shapes={shapes[name]}, viewed=prod(shapes[name]))
@@ -182,6 +185,6 @@ def _functions(result: Result, converted: TirProgram) -> list[RenderableType]:
         return []
     table = Table("vector function", "launches", "cycles each", "latency=", box=None, header_style="")
     for row in rows:
-        each = f"{row.cycles / row.launches:,.0f}" if row.launches else ""
-        table.add_row(Path(row.place).name, str(row.launches), each, f"{row.latency:,}")
+        mean = f"{row.cycles / row.launches:,.0f}" if row.launches else ""
+        table.add_row(Path(row.place).name, str(row.launches), mean, f"{row.latency:,}")
     return [Text("\nvector functions whose source gives a measured latency"), table]

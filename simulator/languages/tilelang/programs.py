@@ -112,28 +112,28 @@ def placed() -> Iterator[None]:
     real, number, launch = tirx.call_intrin, frames._next_vf_source_index, dialect.Kernel
     own = (str(Path(import_module("tilelang").__file__ or "").parent), str(Path(__file__).parent))
 
-    def place() -> str | None:
+    def source_location() -> str | None:
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and _inside(frame.f_code, own):
             frame = frame.f_back
         return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
     def noted(dtype: Any, function: Any, *args: Any, annotations: Any = None, span: Any = None) -> Any:
-        found = place()
-        if found is not None:
-            annotations = {**(annotations or {}), "castsim.place": found}
+        location = source_location()
+        if location is not None:
+            annotations = {**(annotations or {}), "castsim.place": location}
         return real(dtype, function, *args, annotations=annotations, span=span)
 
     def numbered(kind: str) -> int:
-        found, index = place(), int(number(kind))
-        if found is not None:
-            _places[kind, index] = found
+        location, index = source_location(), int(number(kind))
+        if location is not None:
+            _places[kind, index] = location
         return index
 
     def launched(*args: Any, **kwargs: Any) -> Any:
-        found = place()
-        if found is not None:
-            _places["kernel", 0] = found
+        location = source_location()
+        if location is not None:
+            _places["kernel", 0] = location
         return launch(*args, **kwargs)
 
     tirx.call_intrin, frames._next_vf_source_index, dialect.Kernel = noted, numbered, launched
@@ -190,31 +190,33 @@ def lower(
     fast = bool(configs.get(_FAST_MATH, False))
     try:
         with tvm.target.Target("ascend"), tvm.transform.PassContext(opt_level=3, config=configs):
-            made = engine.lower(prim, target="ascend", enable_host_codegen=False, enable_device_compile=False)
+            artifact = engine.lower(prim, target="ascend", enable_host_codegen=False, enable_device_compile=False)
     except Exception as error:
         raise ReadError(f"{name}: TileLang rejects it: {_first_line(error)}") from None
-    functions = list(made.device_mod.functions.values())
+    functions = list(artifact.device_mod.functions.values())
     if len(functions) != 1:
         raise refused(f"{name}: {len(functions)} kernels", None, "in one function are not supported")
-    (found,) = functions
-    extents = found.attrs.get("thread_extent", {})
+    (function,) = functions
+    extents = function.attrs.get("thread_extent", {})
     cores = int(getattr(extents.get("blockIdx.x", 1), "value", extents.get("blockIdx.x", 1)))
     return LoweredKernel(
-        name, tuple(found.params), found.body, tuple(arrays), cores, fast, handles, _tables(found.body, handles),
-        places or noted_places(),
+        name, tuple(function.params), function.body, tuple(arrays), cores, fast, handles,
+        _tables(function.body, handles), places or noted_places(),
     )  # fmt: skip
 
 
 def _tables(body: Any, handles: Mapping[str, str]) -> frozenset[str]:
     binds = (node for node in nodes_of(body) if type(node).__name__ == "Bind" and str(node.var.dtype) == "handle")
-    found = [load for node in binds if hasattr(node.value, "args") for load in _loaded(node.value.args[0])]
-    return frozenset(handles.get(str(each.buffer.data.name), str(each.buffer.data.name)) for each in found)
+    loads = [load for node in binds if hasattr(node.value, "args") for load in _loaded(node.value.args[0])]
+    return frozenset(
+        handles.get(str(buffer_load.buffer.data.name), str(buffer_load.buffer.data.name)) for buffer_load in loads
+    )
 
 
 def _loaded(e: Any) -> list[Any]:
     """Return the possible elements of an expression, of which a condition may choose one."""
     if type(e).__name__ == "Call" and name_of(e) == "tirx.if_then_else":
-        return [found for each in e.args[1:] for found in _loaded(each)]
+        return [load for argument in e.args[1:] for load in _loaded(argument)]
     return [e] if type(e).__name__ == "BufferLoad" else []
 
 
@@ -255,12 +257,12 @@ def lowered_of(
             if function not in names or not callable(names[function]):
                 own = (name for name, value in names.items() if _makes_kernels(value, file.stem))
                 raise ReadError(f"'{file}' has no function {function}", legal=tuple(own))
-            found = names[function]
-            configs = dict(getattr(found, "pass_configs", None) or {})
-            takes = inspect.signature(getattr(found, "func", found)).parameters
+            kernel = names[function]
+            configs = dict(getattr(kernel, "pass_configs", None) or {})
+            takes = inspect.signature(getattr(kernel, "func", kernel)).parameters
             given = {name: value for name, value in arguments.items() if name in takes}
-            made = found.get_tir(**given) if hasattr(found, "get_tir") else found(**given)
-            return lower(made, schedule, configs), frozenset(given)
+            prim = kernel.get_tir(**given) if hasattr(kernel, "get_tir") else kernel(**given)
+            return lower(prim, schedule, configs), frozenset(given)
     except CastsimError:
         raise
     except (Exception, SystemExit) as error:
@@ -312,9 +314,11 @@ class TirProgram:
         program = parse(self.text, self.file)
         linecache.checkcache()
         functions = tuple(
-            dataclasses.replace(each, body=tuple(_placed(node, self.places, self.externals) for node in each.body))
-            for each in program.functions
-            if each.body is not None
+            dataclasses.replace(
+                function, body=tuple(_placed(node, self.places, self.externals) for node in function.body)
+            )
+            for function in program.functions
+            if function.body is not None
         )
         return Source(self.file, Language.TILES, self.text, program=dataclasses.replace(program, functions=functions))
 
@@ -327,18 +331,18 @@ def _placed(
     if isinstance(node, pto.Call):
         untimed, run, _ = externals[node.callee]
         node = pto.External(node.callee, node.operands, run, untimed, span=node.span)
-    for each in dataclasses.fields(node):
-        value = getattr(node, each.name)
+    for attribute in dataclasses.fields(node):
+        value = getattr(node, attribute.name)
         if isinstance(value, tuple) and value and isinstance(value[0], Located):
-            changes[each.name] = tuple(_placed(inner, places, externals) for inner in value)
-    place = places[node.span.line - 1] if 0 < node.span.line <= len(places) else None
-    if place is not None:
-        changes["span"] = _span(place)
+            changes[attribute.name] = tuple(_placed(inner, places, externals) for inner in value)
+    location = places[node.span.line - 1] if 0 < node.span.line <= len(places) else None
+    if location is not None:
+        changes["span"] = _span(location)
     return dataclasses.replace(node, **changes) if changes else node
 
 
-def _span(place: str) -> Span:
-    file, _, line = place.rpartition(":")
+def _span(location: str) -> Span:
+    file, _, line = location.rpartition(":")
     number, text = int(line), linecache.getline(file, int(line)).rstrip("\n")
     return Span(file, number, len(text) - len(text.lstrip()) + 1, text, max(1, len(text.strip())))
 
@@ -375,22 +379,22 @@ def converted(
     numbers: dict[Any, Number | float] = {}
     parameters: dict[Any, TextValue] = {}
     heads: list[str] = []
-    for each in lowered.parameters:
-        name, dtype = lowered.name_of(each), str(each.dtype)
+    for parameter in lowered.parameters:
+        name, dtype = lowered.name_of(parameter), str(parameter.dtype)
         if dtype == "handle":
-            kind = pointer(element_of(each.type_annotation.element_type.dtype), "gm")
-            parameters[each] = TextValue(f"%{name}", kind)
+            kind = pointer(element_of(parameter.type_annotation.element_type.dtype), "gm")
+            parameters[parameter] = TextValue(f"%{name}", kind)
             heads.append(f"%{name}: {kind}")
         elif name in dims:
-            numbers[each] = _number(name, dims[name], dtype)
+            numbers[parameter] = _number(name, dims[name], dtype)
         else:
             kind = INDEX if "int" in dtype else element_of(dtype)
-            numbers[each] = TextValue(f"%{name}", kind)
+            numbers[parameter] = TextValue(f"%{name}", kind)
             heads.append(f"%{name}: {kind}")
-    known = {str(each.name) for each in lowered.parameters if str(each.dtype) != "handle"}
-    wrong = [name for name in dims if name not in known]
+    dimensions = {str(argument.name) for argument in lowered.parameters if str(argument.dtype) != "handle"}
+    wrong = [name for name in dims if name not in dimensions]
     if wrong:
-        raise ReadError(f"{lowered.name} has no dimension {wrong[0]}", legal=sorted(known))
+        raise ReadError(f"{lowered.name} has no dimension {wrong[0]}", legal=sorted(dimensions))
     walk = Walk(
         parameters, numbers, core, fast_math=lowered.fast_math, places=lowered.places, extents=extents, meeting=meeting
     )
@@ -399,7 +403,7 @@ def converted(
         heads.append(f"%{POINTED}: {pointer('ui8', 'gm')}")
     body: list[tuple[str, Place]] = [(f"    {line}", None) for line in walk.text.heads()]
     kernel = lowered.places.get(("kernel", 0))
-    body += [(f"    {line}", place or kernel) for line, place in walk.text.regions[0].lines]
+    body += [(f"    {line}", line_place or kernel) for line, line_place in walk.text.regions[0].lines]
     lines: list[tuple[str, Place]] = [
         ('module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {', None),
         (f"  func.func @{lowered.name}({', '.join(heads)}) attributes {{pto.kernel}} {{", None),
@@ -408,8 +412,8 @@ def converted(
         ("}", None),
     ]  # fmt: skip
     return TirProgram(
-        lowered, core, tuple(line for line, _ in lines), tuple(place for _, place in lines), tuple(walk.functions),
-        walk.externals, walk.atomics,
+        lowered, core, tuple(line for line, _ in lines), tuple(location for _, location in lines),
+        tuple(walk.functions), walk.externals, walk.atomics,
     )  # fmt: skip
 
 
@@ -430,8 +434,8 @@ class Pointed:
 
     def place(self, value: Any, table: str) -> int:
         """Return the place of an array, which is added if it is new."""
-        for known, at in zip(self.arrays, self.places, strict=True):
-            if known is value:
+        for array, at in zip(self.arrays, self.places, strict=True):
+            if array is value:
                 return at
         self.arrays.append(value)
         self.places.append(self.size)
@@ -440,21 +444,21 @@ class Pointed:
 
     def bytes(self) -> Bytes:
         """Return the memory."""
-        found = np.zeros(self.size, np.uint8)
+        data_bytes = np.zeros(self.size, np.uint8)
         for value, at in zip(self.arrays, self.places, strict=True):
             data = memory_of(value, "")[0]
-            found[at : at + data.size] = data
-        return found
+            data_bytes[at : at + data.size] = data
+        return data_bytes
 
     def changed(self, memory: Bytes) -> dict[int, NDArray[Any]]:
         """Return the contents of the arrays in a memory, by their places."""
-        found = {}
+        changes = {}
         for value, at in zip(self.arrays, self.places, strict=True):
             data, shape, strides = memory_of(value, "")
             own = memory[at : at + data.size].copy()
             tensor = hasattr(value, "untyped_storage")
-            found[at] = own if tensor else shaped(own, np.asarray(value).dtype, shape, strides)
-        return found
+            changes[at] = own if tensor else shaped(own, np.asarray(value).dtype, shape, strides)
+        return changes
 
 
 @dataclass(slots=True)
@@ -474,32 +478,34 @@ class BoundArrays:
             return expression
         variables = (node for node in nodes_of(expression) if type(node).__name__ == "Var")
         literal = import_module("tvm.tirx").IntImm
-        known = {
+        values = {
             node: literal(node.dtype, int(self.dims[str(node.name)]))
             for node in variables
             if str(node.name) in self.dims
         }
-        plain = import_module("tvm.tirx.stmt_functor").substitute(expression, known)
-        found = import_module("tvm.arith").Analyzer().simplify(plain)
-        return int(found.value) if hasattr(found, "value") else None
+        plain = import_module("tvm.tirx.stmt_functor").substitute(expression, values)
+        simplified = import_module("tvm.arith").Analyzer().simplify(plain)
+        return int(simplified.value) if hasattr(simplified, "value") else None
 
 
 def used_numbers(bound: BoundArrays) -> dict[str, float]:
     """Return the numbers that are parameters of the lowered kernel."""
-    known = {bound.lowered.name_of(each) for each in bound.lowered.parameters}
-    given = {each for each in bound.dims if each not in known and each not in variables_of(bound.lowered)}
+    names = {bound.lowered.name_of(parameter) for parameter in bound.lowered.parameters}
+    given = {
+        dimension for dimension in bound.dims if dimension not in names and dimension not in variables_of(bound.lowered)
+    }
     if given:
         raise ReadError(
             f"{bound.lowered.name} has no dimension {min(given)}", legal=sorted(variables_of(bound.lowered))
         )
-    return {name: value for name, value in bound.dims.items() if name in known}
+    return {name: value for name, value in bound.dims.items() if name in names}
 
 
 def variables_of(lowered: LoweredKernel) -> set[str]:
     """Return the names of dimensions, strides and scalars."""
-    found = {str(each) for each in lowered.arrays if isinstance(each, str)}
-    shapes = [e for each in lowered.arrays if isinstance(each, TileArray) for e in (*each.shape, *each.strides)]
-    return found | {str(each.name) for each in shapes if type(each).__name__ == "Var"}
+    names = {str(variable) for variable in lowered.arrays if isinstance(variable, str)}
+    shapes = [e for array in lowered.arrays if isinstance(array, TileArray) for e in (*array.shape, *array.strides)]
+    return names | {str(expression.name) for expression in shapes if type(expression).__name__ == "Var"}
 
 
 def dtype_of(array: TileArray) -> np.dtype[Any]:
@@ -526,7 +532,7 @@ def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tu
         shape += (size,)
     packs = array.dtype.startswith("float4")
     plain = _plain(shape)
-    asked = [bound.number(each) for each in array.strides]
+    asked = [bound.number(stride) for stride in array.strides]
     strides = tuple(own if step is None else step for step, own in zip(asked or plain, plain, strict=True))
     if packs:
         shape = (*shape[:-1], -(-shape[-1] // 2))
@@ -536,11 +542,11 @@ def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tu
 
 def extents_of(bound: BoundArrays) -> dict[str, int]:
     """Return the number of elements, from the first to the last, of the arrays with known dimensions."""
-    found = {}
+    extents = {}
     for array in bound.lowered.arrays:
-        if isinstance(array, TileArray) and not any(bound.number(each) is None for each in array.shape):
-            found[array.name] = extent_of(bound, array)[2]
-    return found
+        if isinstance(array, TileArray) and not any(bound.number(extent) is None for extent in array.shape):
+            extents[array.name] = extent_of(bound, array)[2]
+    return extents
 
 
 def _plain(shape: Sequence[int]) -> tuple[int, ...]:
@@ -558,8 +564,8 @@ def bind(lowered: LoweredKernel, given: Mapping[str, Any], dims: Mapping[str, fl
         ReadError: shapes contradict each other or the kernel.
     """
     bound = BoundArrays(lowered, dict(dims), {})
-    arrays = [each for each in lowered.arrays if isinstance(each, TileArray)]
-    names = [each.name for each in arrays]
+    arrays = [tile_array for tile_array in lowered.arrays if isinstance(tile_array, TileArray)]
+    names = [tile_array.name for tile_array in arrays]
     unknown = [name for name in given if name not in names]
     if unknown:
         raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=names)
@@ -570,7 +576,7 @@ def bind(lowered: LoweredKernel, given: Mapping[str, Any], dims: Mapping[str, fl
         bound.given[POINTED] = bound.pointed.bytes(), (bound.pointed.size,), (1,)
     for array in arrays:  # strides of arrays that are left out are those without gaps
         if array.name not in given:
-            _name_strides(bound, array, _plain([bound.number(each) or 0 for each in array.shape]))
+            _name_strides(bound, array, _plain([bound.number(extent) or 0 for extent in array.shape]))
     return bound
 
 
@@ -580,7 +586,7 @@ def _table(bound: BoundArrays, array: TileArray, value: Any) -> Any:
         return value
     if not isinstance(value, list | tuple):
         raise ReadError(f"{array.name} is a table of pointers", legal=(f"{array.name}=[x, y]: arrays in their order",))
-    bound.tables[array.name] = tuple(bound.pointed.place(each, array.name) for each in value)
+    bound.tables[array.name] = tuple(bound.pointed.place(tensor, array.name) for tensor in value)
     return np.array(bound.tables[array.name], np.int64)
 
 
@@ -592,11 +598,11 @@ def _bind_one(bound: BoundArrays, array: TileArray, value: Any) -> None:
     if len(seen) != len(array.shape):
         raise ReadError(f"{array.name} has {len(seen)} dimensions; {who} takes {len(array.shape)}")
     for expression, size in zip(array.shape, seen, strict=True):
-        known = bound.number(expression)
-        if known is None and type(expression).__name__ == "Var":
+        number = bound.number(expression)
+        if number is None and type(expression).__name__ == "Var":
             bound.dims[str(expression.name)] = size
-        elif known is not None and known != size:
-            raise ReadError(f"{array.name} has {size} where {who} takes {known} ({expression})")
+        elif number is not None and number != size:
+            raise ReadError(f"{array.name} has {size} where {who} takes {number} ({expression})")
     _name_strides(bound, array, [step * wide for step in strides])
     width, count = dtype_of(array).itemsize, _reach(shape, strides)
     if data.size != count * width:
@@ -614,8 +620,8 @@ def shaped(data: Bytes, kind: np.dtype[Any], shape: tuple[int, ...], strides: Se
     """Return bytes as an array; strides in elements. NumPy alone lacks the type names of ml_dtypes."""
     flat = data[: data.size // kind.itemsize * kind.itemsize].view(f"u{kind.itemsize}")
     steps = tuple(step * kind.itemsize for step in strides)
-    found = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)
-    return found.view(kind)
+    view = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)
+    return view.view(kind)
 
 
 def memory_of(value: Any, name: str) -> tuple[Bytes, tuple[int, ...], tuple[int, ...]]:

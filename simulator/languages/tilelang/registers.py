@@ -96,11 +96,11 @@ class VectorTranslator(ScalarTranslator):
 
     def masked(self, e: Any, bits: int) -> TextValue:
         """Return a mask, reinterpreted for a width."""
-        found: TextValue = self.value(e)
+        value: TextValue = self.value(e)
         kind = mask(bits)
-        if found.kind == kind:
-            return found
-        return self.text.once(f"pto.pbitcast {found.name} : {found.kind} -> {kind}", kind)
+        if value.kind == kind:
+            return value
+        return self.text.once(f"pto.pbitcast {value.name} : {value.kind} -> {kind}", kind)
 
     def address(self, e: Any, element: str | None = None) -> tuple[TextValue, TextValue]:
         """Return pointer and offset of `tvm_access_ptr`, or those of another element type."""
@@ -146,8 +146,8 @@ class VectorTranslator(ScalarTranslator):
         Raises:
             IllegalError: castsim does not know it, or not in this form.
         """
-        place = e.annotations.get("castsim.place") if e.annotations else None
-        self.text.at(place if place is not None else self.text.place)
+        location = e.annotations.get("castsim.place") if e.annotations else None
+        self.text.at(location if location is not None else self.text.place)
         name, args = name_of(e).removeprefix("tl.simd."), list(e.args)
         handler = getattr(self, f"_{name}", None)
         if handler is None and name not in _BY_FORM:
@@ -157,10 +157,10 @@ class VectorTranslator(ScalarTranslator):
         old = self.read(key) if key else None
         args = args[1:] if merges else args  # what merges names the register that it changes first
         element = "" if str(e.dtype) in ("void", "handle", "") else element_of(e.dtype)
-        found = handler(e, args) if handler else self.put(name, args, element)
+        result = handler(e, args) if handler else self.put(name, args, element)
         if key is None:
-            return found
-        self.cells[key] = self.put("vsel", [found, old, args[-2]])
+            return result
+        self.cells[key] = self.put("vsel", [result, old, args[-2]])
         return None
 
     def put(self, name: str, given: Sequence[Any], element: str = "", form: int = 0, *, optional: bool = False) -> Any:
@@ -187,7 +187,7 @@ class VectorTranslator(ScalarTranslator):
                 shown.append(operands[-1].name)
         word = _word(next(left)) if row.keys else ""
         words = f' {{{row.keys[0]} = "{_WORDS.get(word, word)}"}}' if word else ""
-        typed = [each for at, each in enumerate(operands) if at != row.offset or row.offset_typed]
+        typed = [operand for at, operand in enumerate(operands) if at != row.offset or row.offset_typed]
         whole = operands[row.operands.index("V")] if "V" in row.operands else None
         first = whole or operands[0]
         results = []
@@ -195,7 +195,7 @@ class VectorTranslator(ScalarTranslator):
             if (letter == "V" and whole is not None) or (letter == "m" and first.kind.startswith("!pto.mask")):
                 results.append(first.kind)
             elif letter == "P":
-                results.append(next(each.kind for each in operands if each.kind.startswith("!pto.ptr")))
+                results.append(next(operand.kind for operand in operands if operand.kind.startswith("!pto.ptr")))
             elif letter == "M":
                 results.append(mask(first.bits))
             else:
@@ -205,11 +205,11 @@ class VectorTranslator(ScalarTranslator):
         if not results:
             self.text.line(text)
             return None
-        found = self.text.put(text, *results)
-        return found if len(found) > 1 else found[0]
+        values = self.text.put(text, *results)
+        return values if len(values) > 1 else values[0]
 
     def _operand(self, name: str, letter: str, e: Any, before: Sequence[TextValue], element: str) -> TextValue:
-        first = next((each for each in before if each.kind.startswith("!pto.")), None)
+        first = next((value for value in before if value.kind.startswith("!pto.")), None)
         lanes = None if first is None or first.kind.startswith("!pto.ptr") else first
         if letter == "T":
             return self.as_scalar(self.value(e), lanes.element if lanes else element)
@@ -223,16 +223,16 @@ class VectorTranslator(ScalarTranslator):
             return self.moved(e)
         if letter == "I":
             return self.text.named(e)
-        found: TextValue = self.value(e)
+        operand: TextValue = self.value(e)
         if letter == "V" and lanes:
-            return self.seen_as(found, lanes.element)
-        return self.seen_as(found, f"ui{found.bits}") if letter == "U" and name in _INDEXED else found
+            return self.seen_as(operand, lanes.element)
+        return self.seen_as(operand, f"ui{operand.bits}") if letter == "U" and name in _INDEXED else operand
 
     # ---------------------------------------------------------------------------------------------------- memory
 
     def _pair_get(self, e: Any, args: list[Any]) -> TextValue:
-        found: TextValue = self.value(args[0])[int(args[1].value)]
-        return found
+        value: TextValue = self.value(args[0])[int(args[1].value)]
+        return value
 
     def _vld(self, e: Any, args: list[Any]) -> Any:
         element, dist = element_of(e.dtype), _dist(args[1])
@@ -264,11 +264,11 @@ class VectorTranslator(ScalarTranslator):
         """Emit a store of blocks; the high half of the stride is between blocks, the low one between repeats."""
         value, stride = self.value(args[0]), self.number(args[2])
         parts = [self.binary("shift_right", stride, 16, "int32"), self.binary("bitwise_and", stride, 65535, "int32")]
-        far, near = (self.as_scalar(each, "i16") for each in parts)
+        far, near = (self.as_scalar(part, "i16") for part in parts)
         updates = len(args) > 4
         at = self._moving(args[1], value.element) if updates else self.moved(args[1], value.element)
-        found: TextValue | None = self.put("vsstb", [value, at, far, near, args[3]], optional=updates)
-        return found
+        stored: TextValue | None = self.put("vsstb", [value, at, far, near, args[3]], optional=updates)
+        return stored
 
     def _mem_bar(self, e: Any, args: list[Any]) -> None:
         self.text.line(f'pto.mem_bar "{_word(args[0])}"')
@@ -304,8 +304,8 @@ class VectorTranslator(ScalarTranslator):
 
     @staticmethod
     def _precision(e: Any) -> int | None:
-        found = e.annotations.get("precision") if e.annotations else None
-        return None if found is None else int(getattr(found, "value", found))
+        precision = e.annotations.get("precision") if e.annotations else None
+        return None if precision is None else int(getattr(precision, "value", precision))
 
     def _vdiv(self, e: Any, args: list[Any]) -> TextValue:
         a, b = self.value(args[0]), self.value(args[1])
@@ -322,21 +322,21 @@ class VectorTranslator(ScalarTranslator):
             at = 1 if name == "vdup" else len(given) - (name in ("vcmp", "vcmps"))
             return self.put(name, [*given[:at], chosen, *given[at:]], "ui32")
 
-        for known in (1, -1):
-            self.text.constant(known, "i32")
+        for number in (1, -1):
+            self.text.constant(number, "i32")
         sign = do("vdup", -(1 << 31))
         signed = do("vor", self.seen_as(z, "ui32"), sign)
         special = [do("vcmps", z, 0.0, "eq"), do("vcmps", signed, -(1 << 23), "ge")]
         stays = do("por", special[1], special[0])
         minus = do("vmuls", b, -1.0)
         near = [z, *(self.seen_as(do("vadds", self.seen_as(z, "i32"), step), "f32") for step in (-1, 1))]
-        left = [do("vabs", do("vmula", a, each, minus)) for each in near]
+        left = [do("vabs", do("vmula", a, candidate, minus)) for candidate in near]
         closer = do("vcmp", left[0], left[1], "lt")
         least = self.put("vsel", [left[0], left[1], closer])
         best = self.put("vsel", [z, near[1], closer])
         above = do("vcmp", left[2], least, "lt")
-        found: TextValue = self.put("vsel", [z, self.put("vsel", [near[2], best, above]), stays])
-        return found
+        quotient: TextValue = self.put("vsel", [z, self.put("vsel", [near[2], best, above]), stays])
+        return quotient
 
     def _function(self, e: Any, args: list[Any], name: str) -> Any:
         """Put a function of f32 that has a precise form besides the hardware's."""
@@ -373,16 +373,16 @@ class VectorTranslator(ScalarTranslator):
 
         low = self.put("vcmps", [a, 1.0, chosen, "lt"])
         b = self.put("vsel", [do("vmuls", a, 2.0**24), a, low])
-        one = do("vdup", 1.0)
-        x = do("vdiv", one, do("vsqrt", b))
-        left = do("vmula", one, do("vmul", x, b), do("vmuls", x, -1.0))
+        unit = do("vdup", 1.0)
+        x = do("vdiv", unit, do("vsqrt", b))
+        left = do("vmula", unit, do("vmul", x, b), do("vmuls", x, -1.0))
         x = do("vmula", x, left, do("vmuls", x, 0.5))
         root = do("vmul", x, b)
         left = do("vmula", b, root, do("vmuls", root, -1.0))
-        found = do("vmula", root, do("vmuls", x, 0.5), left)
-        found = self.put("vsel", [do("vmuls", found, 2.0**-12), found, low])
-        special = [self.put("vcmps", [a, each, chosen, "eq"]) for each in (0.0, float("inf"))]
-        return self.put("vsel", [a, found, do("por", *special)])
+        root_value = do("vmula", root, do("vmuls", x, 0.5), left)
+        root_value = self.put("vsel", [do("vmuls", root_value, 2.0**-12), root_value, low])
+        special = [self.put("vcmps", [a, special_value, chosen, "eq"]) for special_value in (0.0, float("inf"))]
+        return self.put("vsel", [a, root_value, do("por", *special)])
 
     def _vcvt(self, e: Any, args: list[Any]) -> Any:
         source, element = self.value(args[0]), element_of(e.dtype)
@@ -390,7 +390,7 @@ class VectorTranslator(ScalarTranslator):
             pair = conversion(_format(source.element), _format(element))
         except IllegalError as error:
             raise refused("T.simd.vcvt:", self.text.where, error.message) from None
-        given = [plain_word(_word(each)) for each in args[2:] if hasattr(each, "value")]
+        given = [plain_word(_word(argument)) for argument in args[2:] if hasattr(argument, "value")]
         words = {
             key: next((word for word in given if word in legal), legal[0]) for key, legal in pair.words.items() if legal
         }
@@ -428,8 +428,8 @@ class VectorTranslator(ScalarTranslator):
 
     def _carried_over(self, e: Any, args: list[Any], name: str) -> tuple[TextValue, TextValue]:
         """Put an operation on 32-bit words with a carry; the dialect hands it over first."""
-        found, carry = self.put(name, args)
-        return carry, found
+        total, carry = self.put(name, args)
+        return carry, total
 
     _vaddc = partialmethod(_carried_over, name="vaddc")
     _vsubc = partialmethod(_carried_over, name="vsubc")
@@ -466,7 +466,7 @@ class VectorTranslator(ScalarTranslator):
 
     def _interleaved(self, e: Any, args: list[Any], name: str) -> Any:
         bits = int(args[2].value)
-        return self.put(f"{name}_b{bits}", [self.masked(each, bits) for each in args[:2]])
+        return self.put(f"{name}_b{bits}", [self.masked(argument, bits) for argument in args[:2]])
 
     _pintlv = partialmethod(_interleaved, name="pintlv")
     _pdintlv = partialmethod(_interleaved, name="pdintlv")

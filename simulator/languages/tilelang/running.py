@@ -76,7 +76,7 @@ class CoreRuns:
     @property
     def longest(self) -> int:
         """Return the result with most cycles: one with unknown cycles, if there is any."""
-        cycles = [inf if each.untimed else each.cycles for each in self.results]
+        cycles = [inf if result.untimed else result.cycles for result in self.results]
         return cycles.index(max(cycles))
 
     @property
@@ -209,7 +209,7 @@ def _merged(
     """
     outputs: dict[str, Any] = {}
     for array in (*bound.lowered.arrays, TileArray(POINTED, (), (), "uint8")):
-        if not isinstance(array, TileArray) or not any(array.name in each for each in stored):
+        if not isinstance(array, TileArray) or not any(array.name in result for result in stored):
             continue
         shape, strides, size = extent_of(bound, array)
         data = np.zeros(size * dtype_of(array).itemsize, np.uint8)
@@ -217,10 +217,10 @@ def _merged(
             own = bound.given[array.name][0]
             data[: own.size] = own[: data.size]
         seen = np.zeros(data.size, np.bool_)
-        for number, each in enumerate(stored):
-            if array.name not in each:
+        for number, result in enumerate(stored):
+            if array.name not in result:
                 continue
-            found, marks = each[array.name]
+            values, marks = result[array.name]
             if marks.size > data.size and marks[data.size :].any():
                 raise IllegalError(f"{bound.lowered.name}: core {number} stores past the end of {array.name}")
             marks = marks[: data.size]
@@ -228,7 +228,7 @@ def _merged(
             if (seen[: marks.size] & marks & ~atomic).any():
                 raise IllegalError(f"{bound.lowered.name}: core {number} stores to {array.name} where another does")
             seen[: marks.size] |= marks
-            data[: marks.size][marks] = found[: marks.size][marks]
+            data[: marks.size][marks] = values[: marks.size][marks]
         if array.name == POINTED:
             changed = bound.pointed.changed(data)
             outputs |= {name: [changed[at] for at in places] for name, places in bound.tables.items()}
@@ -244,14 +244,17 @@ def function_cycles(result: Result, program: TirProgram) -> tuple[FunctionCycles
     file = result.loaded.file
     heads = [number for number, line in enumerate(program.lines) if line.endswith("pto.vecscope {")]
     own = [program.places[number] or f"{file}:{number + 1}" for number in heads]
-    latencies = {place: latency for place, (_, latency) in zip(own, program.functions, strict=True)}
-    found: dict[str, list[int]] = {place: [] for place in own}
+    latencies = {place_name: latency for place_name, (_, latency) in zip(own, program.functions, strict=True)}
+    spent_cycles: dict[str, list[int]] = {place_name: [] for place_name in own}
     instructions = result.loaded.executed.tree.instructions
-    for each in result.timing.operations:
-        if each.pipe == "V" and each.name.startswith("vecscope"):
-            span = instructions[result.timing.executions[each.execution].instruction].span
-            found[f"{span.file}:{span.line}"].append(each.end - each.start)
-    return tuple(FunctionCycles(place, len(spent), sum(spent), latencies[place]) for place, spent in found.items())
+    for operation in result.timing.operations:
+        if operation.pipe == "V" and operation.name.startswith("vecscope"):
+            span = instructions[result.timing.executions[operation.execution].instruction].span
+            spent_cycles[f"{span.file}:{span.line}"].append(operation.end - operation.start)
+    return tuple(
+        FunctionCycles(place_name, len(spent), sum(spent), latencies[place_name])
+        for place_name, spent in spent_cycles.items()
+    )
 
 
 @contextmanager
@@ -278,10 +281,10 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
                 prim = own.get_tir(*args, **kwargs)
                 outputs = own.out_idx
                 if prim.attrs and "tilelang_out_idx" in prim.attrs:
-                    outputs = [int(each) for each in prim.attrs["tilelang_out_idx"]]
-                known = own.__dict__.setdefault("castsim_places", {})  # TileLang keeps what it has built
-                known[key] = noted_places() or known.get(key, {})
-                lowered = lower(prim, schedule, own.pass_configs, known[key])
+                    outputs = [int(position) for position in prim.attrs["tilelang_out_idx"]]
+                noted = own.__dict__.setdefault("castsim_places", {})  # TileLang keeps what it has built
+                noted[key] = noted_places() or noted.get(key, {})
+                lowered = lower(prim, schedule, own.pass_configs, noted[key])
                 outputs = [outputs] if isinstance(outputs, int) else list(outputs or ())
                 kernels[id(own), key] = _kernel(lowered, outputs, cores, races, log, known_tensors)
         kernel = kernels[id(own), key]
@@ -302,7 +305,7 @@ _PROBE = "/dev/davinci_manager"
 
 
 @contextmanager
-def _npu_host(known: dict[int, Any]) -> Iterator[None]:
+def _npu_host(tensors: dict[int, Any]) -> Iterator[None]:
     """Make PyTorch on the CPU report one NPU, so that host code takes the branch that calls the kernels.
 
     Every tensor reports the device `npu:0`, and its memory is the CPU's. `known` collects tensors whose addresses are
@@ -322,7 +325,7 @@ def _npu_host(known: dict[int, Any]) -> Iterator[None]:
             if own and function == tensor.device.__get__:  # a new object whenever it is asked for
                 return torch.device("npu", 0)
             if function is tensor.data_ptr:
-                known[function(*args)] = args[0]
+                tensors[function(*args)] = args[0]
             words = {name: moved(value) for name, value in (kwargs or {}).items()}
             if function is not tensor.pin_memory:
                 words.pop("pin_memory", None)  # memory that a device could see is memory here
@@ -332,8 +335,8 @@ def _npu_host(known: dict[int, Any]) -> Iterator[None]:
     set_up = [(torch, "npu", module), (tensor, "npu", lambda value, *_, **__: value), (tensor, "is_npu", True),
               (torch.nn.Module, "npu", lambda value, *_: value)] if own else []  # fmt: skip
     kept = sys.modules.get("torch_npu")
-    for place, name, value in set_up:
-        setattr(place, name, value)
+    for owner, name, value in set_up:
+        setattr(owner, name, value)
     if own:
         sys.modules["torch_npu"] = cast(Any, SimpleNamespace(npu=module, __spec__=None))
         os.path.exists = lambda path: path == _PROBE or exists(path)
@@ -342,8 +345,8 @@ def _npu_host(known: dict[int, Any]) -> Iterator[None]:
             yield
     finally:
         os.path.exists = exists
-        for place, name, _ in set_up:
-            delattr(place, name)
+        for owner, name, _ in set_up:
+            delattr(owner, name)
         if own:
             sys.modules.pop("torch_npu", None)
             if kept is not None:
@@ -364,7 +367,7 @@ def _npu_module(torch: Any) -> Any:
     )  # fmt: skip
 
 
-def _pointed_to(table: Any, known: Mapping[int, Any], name: str) -> list[Any]:
+def _pointed_to(table: Any, tensors: Mapping[int, Any], name: str) -> list[Any]:
     """Return the tensors that a table of addresses points to.
 
     Raises:
@@ -372,10 +375,10 @@ def _pointed_to(table: Any, known: Mapping[int, Any], name: str) -> list[Any]:
     """
     if isinstance(table, list | tuple):
         return list(table)
-    for each in table.tolist():
-        if each not in known:
-            raise ReadError(f"{name}: no tensor at address {each:#x}", legal=("tensor.data_ptr() of one",))
-    return [known[each] for each in table.tolist()]
+    for address in table.tolist():
+        if address not in tensors:
+            raise ReadError(f"{name}: no tensor at address {address:#x}", legal=("tensor.data_ptr() of one",))
+    return [tensors[pointer] for pointer in table.tolist()]
 
 
 def _kernel(
@@ -384,10 +387,10 @@ def _kernel(
     cores: int | str,
     races: str,
     log: list[CoreRuns],
-    known: Mapping[int, Any],
+    tensors: Mapping[int, Any],
 ) -> Callable[..., Any]:
     """Return the replacement for a compiled kernel; `known` are tensors by their addresses."""
-    made = {position % len(lowered.arrays) for position in outputs}
+    positions = {position % len(lowered.arrays) for position in outputs}
 
     def kernel(*args: Any, **_: Any) -> Any:
         torch = import_module("torch")
@@ -395,25 +398,25 @@ def _kernel(
         dims: dict[str, float] = {}
         given: dict[str, Any] = {}
         for position, parameter in enumerate(lowered.arrays):
-            value = None if position in made else next(taken, None)
+            value = None if position in positions else next(taken, None)
             if isinstance(parameter, str):
                 dims[parameter] = cast(float, value)
             elif value is not None:
                 named = parameter.name in lowered.tables
-                given[parameter.name] = _pointed_to(value, known, parameter.name) if named else value
+                given[parameter.name] = _pointed_to(value, tensors, parameter.name) if named else value
         bound = bind(lowered, given, dims)
         fresh = []
-        for position in sorted(made):
+        for position in sorted(positions):
             array = lowered.arrays[position]
             assert isinstance(array, TileArray)
             given[array.name] = torch.empty(extent_of(bound, array)[0], dtype=getattr(torch, array.dtype))
             fresh.append(given[array.name])
-        found = run_lowered(lowered, given, cores, dims, races=races)
-        for name, values in found.outputs.items():
+        runs = run_lowered(lowered, given, cores, dims, races=races)
+        for name, values in runs.outputs.items():
             listed = isinstance(values, list)
             for own, value in zip(given[name], values, strict=True) if listed else ((given[name], values),):
                 memory_of(own, name)[0][...] = memory_of(value, name)[0]
-        log.append(found)
+        log.append(runs)
         return None if not fresh else fresh[0] if len(fresh) == 1 else fresh
 
     return kernel

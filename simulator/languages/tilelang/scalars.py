@@ -95,9 +95,9 @@ class FunctionText:
     constants: dict[tuple[str, str], TextValue] = field(default_factory=dict)
     count: int = 0
 
-    def at(self, place: object) -> None:
+    def at(self, location: object) -> None:
         """Set the current place; a statement without a place is near the last one with a place."""
-        self.near, self.place = self.place or self.near, None if place is None else str(place)
+        self.near, self.place = self.place or self.near, None if location is None else str(location)
 
     @property
     def where(self) -> Place:
@@ -116,7 +116,7 @@ class FunctionText:
     def put(self, text: str, *kinds: str) -> tuple[TextValue, ...]:
         """Emit an operation with results of these types."""
         results = tuple(TextValue(self.name(), kind) for kind in kinds)
-        self.line(f"{', '.join(each.name for each in results)} = {text}")
+        self.line(f"{', '.join(result.name for result in results)} = {text}")
         return results
 
     def one(self, text: str, kind: str) -> TextValue:
@@ -128,8 +128,8 @@ class FunctionText:
         for region in self.regions:
             if text in region.known:
                 return region.known[text]
-        self.regions[-1].known[text] = found = self.one(text, kind)
-        return found
+        self.regions[-1].known[text] = value = self.one(text, kind)
+        return value
 
     def constant(self, value: float, kind: str) -> TextValue:
         """Return a constant; floats are written by their bits."""
@@ -159,7 +159,7 @@ class FunctionText:
     def enclose(self, head: str, region: StatementRegion, end: str = "}") -> None:
         """Emit a region between a head and an end."""
         self.line(head)
-        self.regions[-1].lines += [(f"  {line}", place) for line, place in region.lines]
+        self.regions[-1].lines += [(f"  {line}", location) for line, location in region.lines]
         self.line(end)
 
     def choose(self, head: str, yes: StatementRegion, no: StatementRegion) -> None:
@@ -176,12 +176,12 @@ class FunctionText:
 
 def names(values: Sequence[TextValue]) -> str:
     """Return values as operands."""
-    return ", ".join(each.name for each in values)
+    return ", ".join(value.name for value in values)
 
 
 def kinds(values: Sequence[TextValue]) -> str:
     """Return the types of values."""
-    return ", ".join(each.kind for each in values)
+    return ", ".join(value.kind for value in values)
 
 
 ELEMENTS = {
@@ -217,9 +217,11 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
-def refused(what: str, place: str | None, why: str = "is not supported", legal: tuple[str, ...] = ()) -> IllegalError:
+def refused(
+    what: str, location: str | None, why: str = "is not supported", legal: tuple[str, ...] = ()
+) -> IllegalError:
     """Return the error for a construct, with its line of the Python source if that is known."""
-    return IllegalError(f"{place + ': ' if place else ''}{what} {why}", legal=legal)
+    return IllegalError(f"{location + ': ' if location else ''}{what} {why}", legal=legal)
 
 
 def name_of(call: Any) -> str:
@@ -229,10 +231,10 @@ def name_of(call: Any) -> str:
 
 def nodes_of(*trees: Any) -> list[Any]:
     """Return every node of statements and expressions."""
-    found: list[Any] = []
-    for each in trees:
-        import_module("tvm.tirx.stmt_functor").post_order_visit(each, found.append)
-    return found
+    nodes: list[Any] = []
+    for tree in trees:
+        import_module("tvm.tirx.stmt_functor").post_order_visit(tree, nodes.append)
+    return nodes
 
 
 def element_of(dtype: Any) -> str:
@@ -284,17 +286,17 @@ class ScalarTranslator:
     def _of_var(self, e: Any) -> Number:
         if e not in self.variables:
             raise refused(f"scalar {e.name}", self.text.where, "needs a value", (f"--arg {e.name}=32",))
-        found: Number | float = self.variables[e]
-        return self.text.constant(found, element_of(e.dtype)) if isinstance(found, float) else found
+        value: Number | float = self.variables[e]
+        return self.text.constant(value, element_of(e.dtype)) if isinstance(value, float) else value
 
     def _of_and(self, e: Any, stops: bool = False) -> Number:
         a = self.number(e.a)
         if a is stops:
             return a
         b = self.number(e.b)
-        for known, other in ((a, b), (b, a)):
-            if isinstance(known, bool):
-                return known if known == stops else other
+        for fixed, other in ((a, b), (b, a)):
+            if isinstance(fixed, bool):
+                return fixed if fixed == stops else other
         return self.pure(f"arith.{'ori' if stops else 'andi'}", self.text.named(a), self.text.named(b))
 
     _of_or = partialmethod(_of_and, stops=True)
@@ -317,8 +319,8 @@ class ScalarTranslator:
         return self.number(e.value)
 
     def _of_bufferload(self, e: Any) -> Number:
-        found: Number = self.loaded(e)
-        return found
+        number: Number = self.loaded(e)
+        return number
 
     def loaded(self, e: Any) -> Any:
         """Return a mutable scalar or register, or an element that the scalar unit loads."""
@@ -340,7 +342,7 @@ class ScalarTranslator:
             and name not in ("bitwise_not", "clamp", "likely", "reinterpret")
         ):
             raise refused(name, self.text.where)
-        values = [self.number(each) for each in e.args]
+        values = [self.number(argument) for argument in e.args]
         if name in _INTEGERS:
             return self.binary(name, values[0], values[1], dtype)
         if name == "bitwise_not":
@@ -351,7 +353,7 @@ class ScalarTranslator:
             return self._reinterpreted(values[0], str(e.args[0].dtype), dtype)
         if name == "likely":
             return values[0]
-        given = [self.text.named(each) for each in values]
+        given = [self.text.named(value) for value in values]
         kind = "i1" if name.startswith("is") else given[0].kind
         return self.text.once(f"math.{_FUNCTIONS[name]} {names(given)} : {given[0].kind}", kind)
 

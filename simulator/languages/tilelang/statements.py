@@ -64,7 +64,7 @@ class Walk(VectorTranslator):
     ) -> None:  # fmt: skip
         self.text = FunctionText()
         self.globals = dict(parameters)
-        self.parameters = {each.name[1:] for each in parameters.values()}
+        self.parameters = {parameter.name[1:] for parameter in parameters.values()}
         self.variables = dict(numbers)
         self.core = core
         self.fast_math = fast_math
@@ -124,10 +124,10 @@ class Walk(VectorTranslator):
 
     def _sequence(self, statements: Sequence[Any]) -> None:
         """Emit statements; those after one that may leave the innermost loop are conditional on whether it has."""
-        for number, each in enumerate(statements):
-            self.statement(each)
+        for number, statement in enumerate(statements):
+            self.statement(statement)
             left = self.cells.get((self.leaving, 0), False)
-            if isinstance(left, TextValue) and number + 1 < len(statements) and self._leaves(each):
+            if isinstance(left, TextValue) and number + 1 < len(statements) and self._leaves(statement):
                 stays = self.pure("arith.xori", left, self.text.named(True))
                 self._branch(stays, statements[number + 1 :], ())
                 return
@@ -143,7 +143,7 @@ class Walk(VectorTranslator):
             return any(map(self._leaves, s.seq))
         names_of = {"IfThenElse": ("then_case", "else_case"), "SBlockRealize": ("block",)}.get(kind, ("body",))
         inner = (None if kind in ("For", "While") else getattr(s, name, None) for name in names_of)
-        return any(each is not None and self._leaves(each) for each in inner)
+        return any(child is not None and self._leaves(child) for child in inner)
 
     def _on_attrstmt(self, s: Any) -> None:
         if s.attr_key == "thread_extent":
@@ -170,10 +170,10 @@ class Walk(VectorTranslator):
         self.text.at(self._first_place(s))
         latency = s.annotations.get("tl.vf_latency")
         self.functions.append((self.text.place, 0 if latency is None else int(getattr(latency, "value", latency))))
-        place = self.text.place
+        location = self.text.place
         with self.text.region() as region:
             self.statement(s.body)
-        self.text.at(place)
+        self.text.at(location)
         self.text.enclose("pto.vecscope {", region)
 
     def _threads(self, s: Any) -> None:
@@ -190,19 +190,19 @@ class Walk(VectorTranslator):
             elif kind == "Call" and "atomic" in name_of(node):
                 stores.add(node.args[0].args[1])
         self.text.at(self._first_place(s))
-        given: dict[Any, Any] = {each: self.variables[each] for each in used if each in self.variables}
+        given: dict[Any, Any] = {variable: self.variables[variable] for variable in used if variable in self.variables}
         given |= {key: value for key, value in self.cells.items() if key[0] in used}
         if any(key in stores for key, _ in self.cells):
             raise refused("a scalar of around it that T.SimtVF changes", self.text.where)
         passed = {key: value for key, value in given.items() if isinstance(value, TextValue)}
-        arrays = {each: self.globals[each].name[1:] for each in used if each in self.globals}
+        arrays = {array: self.globals[array].name[1:] for array in used if array in self.globals}
         if not self.parameters.issuperset(arrays.values()):
             raise refused("a table of pointers in T.SimtVF", self.text.where)
         self.external(
             "simt", tuple(passed.values()), UNTIMED,
             SimtLaunch(s, tuple(passed), {key: value for key, value in given.items() if key not in passed},
-                   {each: (name, self.extents.get(name)) for each, name in arrays.items()},
-                   frozenset(each for each in arrays if each in stores), self.atomics),
+                   {array: (name, self.extents.get(name)) for array, name in arrays.items()},
+                   frozenset(array for array in arrays if array in stores), self.atomics),
         )  # fmt: skip
 
     def external(self, name: str, operands: tuple[TextValue, ...], untimed: str, run: Callable[..., None]) -> None:
@@ -219,8 +219,8 @@ class Walk(VectorTranslator):
             if (kind, int(getattr(index, "value", index))) in self.places:
                 return self.places[kind, int(getattr(index, "value", index))]
         calls = (node for node in nodes_of(s) if type(node).__name__ == "Call" and node.annotations)
-        found = [str(node.annotations["castsim.place"]) for node in calls if "castsim.place" in node.annotations]
-        return min(found, key=lambda at: int(at.rpartition(":")[2])) if found else None
+        locations = [str(node.annotations["castsim.place"]) for node in calls if "castsim.place" in node.annotations]
+        return min(locations, key=lambda at: int(at.rpartition(":")[2])) if locations else None
 
     def _on_allocbuffer(self, s: Any) -> None:
         self._allocate(s.buffer)
@@ -322,10 +322,10 @@ class Walk(VectorTranslator):
 
     def place_of(self, index: Any) -> int:
         """Return the number of a register in an array of them."""
-        found = self.number(index)
-        if isinstance(found, TextValue):
+        number = self.number(index)
+        if isinstance(number, TextValue):
             raise _NotConstantError
-        return int(found)
+        return int(number)
 
     # ----------------------------------------------------------------------------------------------- control flow
 
@@ -359,7 +359,7 @@ class Walk(VectorTranslator):
     def _started(self, keys: Sequence[Any], count: int = 1) -> tuple[list[TextValue], ...]:
         """Return cells as values, and their new names in a region."""
         first = [self.text.named(self.cells[key]) for key in keys]
-        return first, *([TextValue(self.text.name("k"), each.kind) for each in first] for _ in range(count))
+        return first, *([TextValue(self.text.name("k"), value.kind) for value in first] for _ in range(count))
 
     def _results(
         self, keys: Sequence[Any], regions: Sequence[StatementRegion], ends: Sequence[Sequence[TextValue]]
@@ -367,7 +367,7 @@ class Walk(VectorTranslator):
         """End regions with the values that they yield for cells; return the names of the results and their types."""
         if not keys:
             return "", ""
-        results = [TextValue(self.text.name(), each.kind) for each in ends[0]]
+        results = [TextValue(self.text.name(), value.kind) for value in ends[0]]
         for region, last in zip(regions, ends, strict=True):
             region.lines.append((f"scf.yield {names(last)} : {kinds(last)}", None))
         self.cells.update(zip(keys, results, strict=True))
@@ -400,9 +400,9 @@ class Walk(VectorTranslator):
                 raise
             self.cells, self.variables, self.text.count = cells, variables, count
             del self.functions[kept:], self.text.regions[len(before) :]
-            for region, (length, known) in zip(self.text.regions, before, strict=True):
+            for region, (length, values) in zip(self.text.regions, before, strict=True):
                 del region.lines[length:]
-                region.known = known
+                region.known = values
             for trip in range(extent):
                 self.variables[s.loop_var] = low + trip * step
                 self.statement(s.body)
@@ -418,12 +418,12 @@ class Walk(VectorTranslator):
             self.cells.update(zip(keys, own, strict=True))
             self.statement(s.body)
 
-        region, last = self._region(keys, [each.kind for each in own], put)
+        region, last = self._region(keys, [value.kind for value in own], put)
         moving = [n for n in range(len(keys)) if last[n] != own[n]]
         still = {own[n].name: first[n].name for n in range(len(keys)) if last[n] == own[n]}
         self._rename(region, still)
         self.cells.update(zip(keys, first, strict=True))
-        start, end, stride = (self.text.named(each).name for each in (low, high, step))
+        start, end, stride = (self.text.named(number).name for number in (low, high, step))
         ends = [TextValue(still.get(last[n].name, last[n].name), last[n].kind) for n in moving]
         results, types = self._results([keys[n] for n in moving], [region], [ends])
         pairs = ", ".join(f"{own[n].name} = {first[n].name}" for n in moving)
@@ -431,21 +431,21 @@ class Walk(VectorTranslator):
         self.text.enclose(f"{results}scf.for {index.name} = {start} to {end} step {stride}{carried} {{", region)
 
     def _as_kind(self, value: Any, kind: str) -> TextValue:
-        found = self.text.named(value)
-        if found.kind == kind:
-            return found
+        text_value = self.text.named(value)
+        if text_value.kind == kind:
+            return text_value
         if kind.startswith("!pto.mask"):
-            return self.masked(found, int(kind[11:-1]))
+            return self.masked(text_value, int(kind[11:-1]))
         if kind.startswith("!pto.vreg"):
-            return self.seen_as(found, TextValue("", kind).element)
-        return self.as_scalar(found, kind)
+            return self.seen_as(text_value, TextValue("", kind).element)
+        return self.as_scalar(text_value, kind)
 
     @staticmethod
     def _rename(region: StatementRegion, names_of: Mapping[str, str]) -> None:
         if names_of:
             search = re.compile("(?:" + "|".join(map(re.escape, names_of)) + r")\b")
             region.lines[:] = [
-                (search.sub(lambda at: names_of[at.group()], line), place) for line, place in region.lines
+                (search.sub(lambda at: names_of[at.group()], line), location) for line, location in region.lines
             ]
 
     def _on_ifthenelse(self, s: Any) -> None:
@@ -459,7 +459,7 @@ class Walk(VectorTranslator):
     def _branch(self, condition: TextValue, *cases: Sequence[Any]) -> None:
         """Emit two lists of statements, of which a condition chooses one."""
         keys = self._changed(*cases[0], *cases[1])
-        before, types = dict(self.cells), [each.kind for each in self._started(keys, 0)[0]]
+        before, types = dict(self.cells), [value.kind for value in self._started(keys, 0)[0]]
         regions, ends = [], []
         for case in cases:
             self.cells = dict(before)
@@ -508,12 +508,12 @@ class Walk(VectorTranslator):
                 condition = self.pure("arith.andi", condition, stays)
         before.lines.append((f"scf.condition({condition.name}) {names(own)} : {kinds(own)}", None))
         self.cells.update(zip(keys, passed, strict=True))
-        after, last = self._region(keys, [each.kind for each in own], put)
+        after, last = self._region(keys, [value.kind for value in own], put)
         results, _ = self._results(keys, [after], [last])
         pairs = ", ".join(f"{a.name} = {b.name}" for a, b in zip(own, first, strict=True))
         self.text.enclose(f"{results}scf.while ({pairs}) : ({kinds(own)}) -> ({kinds(own)}) {{", before, "")
         self.text.regions[-1].lines.pop()
-        arguments = ", ".join(f"{each.name}: {each.kind}" for each in passed)
+        arguments = ", ".join(f"{value.name}: {value.kind}" for value in passed)
         after.lines.insert(0, (f"^bb0({arguments}):", None))
         self.text.enclose("} do {", after)
 
@@ -540,7 +540,7 @@ class Walk(VectorTranslator):
         elif name in _FLAGS:
             self._flag(_FLAGS[name], *call.args)
         elif name in _HOLDS:
-            number, mode = (self.as_scalar(self.number(each), "i64") for each in call.args[1:3])
+            number, mode = (self.as_scalar(self.number(argument), "i64") for argument in call.args[1:3])
             self.text.line(f'pto.{_HOLDS[name]} "{_pipe(call)}", {number.name}, {mode.name} : i64, i64')
         elif name == "tl.ascend_pipe_barrier":
             self.text.line(f"pto.barrier #pto.pipe<{_pipe(call)}>")
@@ -558,19 +558,19 @@ class Walk(VectorTranslator):
 
     def _flag(self, what: str, event: Any, number: Any) -> None:
         source, _, destination = str(event.value).partition("_")
-        found = self.number(number)
+        event_number = self.number(number)
         pipes = f'"PIPE_{source}", "PIPE_{destination}"'
-        if isinstance(found, TextValue):
-            self.text.line(f"pto.{what}_dyn[{pipes}, {found.name}]")
+        if isinstance(event_number, TextValue):
+            self.text.line(f"pto.{what}_dyn[{pipes}, {event_number.name}]")
         else:
-            self.text.line(f'pto.{what}[{pipes}, "EVENT_ID{found}"]')
+            self.text.line(f'pto.{what}[{pipes}, "EVENT_ID{event_number}"]')
 
     def _transfer(self, what: str, ends: Any, *sizes: Any) -> None:
         """Put a transfer: its pointers have elements of bytes where their own widths differ."""
-        elements = [element_of(each.args[0].dtype) for each in ends]
+        elements = [element_of(end.args[0].dtype) for end in ends]
         element = elements[0] if bits_of(elements[0]) == bits_of(elements[1]) else "ui8"
-        pointers = [self.moved(each, element) for each in ends][::-1]
-        operands = [*pointers, *(self.as_scalar(self.number(each), "i64") for each in sizes)]
+        pointers = [self.moved(end, element) for end in ends][::-1]
+        operands = [*pointers, *(self.as_scalar(self.number(size), "i64") for size in sizes)]
         first, rest = names(operands[:-3]), names(operands[-3:])
         self.text.line(f"pto.{what} {first} nburst({rest}) : {kinds(operands)}")
 

@@ -44,7 +44,7 @@ def _truncated(a: Array, b: Array) -> Array:
 
 def _wide(function: Any) -> Callable[..., Any]:
     """Return a function that is computed in f64."""
-    return lambda *values: function(*(each.astype(np.float64) for each in values))
+    return lambda *values: function(*(array.astype(np.float64) for array in values))
 
 
 def _same(value: Array) -> Array:
@@ -140,14 +140,14 @@ class Philox:
             self.block[fresh] = self._blocks()[fresh]
             self.used[fresh] = 0
             self.at[fresh] += np.uint64(1)
-        found = self.block[np.arange(len(self.used)), np.minimum(self.used, 3)]
+        words = self.block[np.arange(len(self.used)), np.minimum(self.used, 3)]
         self.used[active] += 1
-        return found.astype(np.uint32)
+        return words.astype(np.uint32)
 
     def _blocks(self) -> Array:
         low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
         k0, k1, c0, c1, c2, c3 = (
-            part for each in (self.seed, self.at, self.sequence) for part in (each & low, each >> shift)
+            part for word in (self.seed, self.at, self.sequence) for part in (word & low, word >> shift)
         )
         for step in map(np.uint64, range(10)):
             a, b = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
@@ -167,9 +167,9 @@ class Philox:
         first = np.maximum(self.uniform(fresh).astype(np.float64), 1e-7)
         angle, far = 2 * np.pi * self.uniform(fresh).astype(np.float64), np.sqrt(-2 * np.log(first))
         # The device's sincosf hands the sine to the first of the pair.
-        found = np.where(fresh, far * np.sin(angle), self.spare)
+        samples = np.where(fresh, far * np.sin(angle), self.spare)
         self.spare = np.where(fresh, far * np.cos(angle), np.where(active, np.nan, self.spare))
-        return found.astype(np.float32)
+        return samples.astype(np.float32)
 
 
 @dataclass(slots=True)
@@ -241,8 +241,8 @@ class Threads:
             self.active = around
 
     def _on_seqstmt(self, s: Any) -> None:
-        for each in s.seq:
-            self.statement(each)
+        for statement in s.seq:
+            self.statement(statement)
 
     def _on_attrstmt(self, s: Any) -> None:
         if s.attr_key == "thread_extent":
@@ -265,7 +265,7 @@ class Threads:
 
     def _allocate(self, buffer: Any) -> None:
         if str(buffer.scope()).startswith("local"):
-            size = prod(int(each) for each in buffer.shape) * number_type(buffer.dtype).itemsize
+            size = prod(int(extent) for extent in buffer.shape) * number_type(buffer.dtype).itemsize
             self.locals[buffer.data] = np.zeros((self.count, size), np.uint8)
 
     def _on_bind(self, s: Any) -> None:
@@ -279,12 +279,12 @@ class Threads:
         shape = (self.count, max(np.shape(index)[-1:] + np.shape(value)[-1:], default=1))
         index, value = np.broadcast_to(index, shape), np.broadcast_to(value, shape)
         chosen = np.broadcast_to(self.mask, shape)
-        held = self._held(data, kind)
-        self._check(held, index, data)
+        array = self._held(data, kind)
+        self._check(array, index, data)
         if data in self.locals:
-            held[np.nonzero(chosen)[0], index[chosen]] = value[chosen]
+            array[np.nonzero(chosen)[0], index[chosen]] = value[chosen]
         else:
-            held[index[chosen]] = value[chosen]
+            array[index[chosen]] = value[chosen]
             self._mark(data, kind, index[chosen])
 
     def _mark(self, data: Any, kind: np.dtype[Any], index: Array) -> None:
@@ -339,12 +339,14 @@ class Threads:
         operation = _OPERATIONS.get(name)
         if operation is not None:
             given = e.args if called else [getattr(e, part) for part in ("a", "b", "value") if hasattr(e, part)]
-            values = [self.value(each) for each in given if type(each).__name__ != "StringImm"]
+            values = [self.value(argument) for argument in given if type(argument).__name__ != "StringImm"]
             return converted_to(np.asarray(operation(*values)), number_type(e.dtype))
-        word = next((each for each in ("warp_reduce", "atomic", "shfl") if called and name.startswith(f"{each}_")), "")
+        word = next(
+            (prefix for prefix in ("warp_reduce", "atomic", "shfl") if called and name.startswith(f"{prefix}_")), ""
+        )
         if word:
-            found: Array = getattr(self, f"_{word}")(e, name.removeprefix(f"{word}_"))
-            return found
+            result: Array = getattr(self, f"_{word}")(e, name.removeprefix(f"{word}_"))
+            return result
         own: Callable[[Any], Array] | None = getattr(self, f"_{'call' if called else 'of'}_{name.lower()}", None)
         if own is None:
             raise refused(f"T.{name}" if called else name, None, _HERE)
@@ -376,18 +378,18 @@ class Threads:
     def _chosen(self, condition: Any, yes: Any, no: Any) -> Array:
         chosen = self.value(condition).astype(np.bool_)
         whole = chosen.shape[-1:] != (1,)
-        sides = [self._only(whole | each, self.value, side) for each, side in ((chosen, yes), (~chosen, no))]
-        found: Array = np.where(chosen, *sides)
-        return found
+        sides = [self._only(whole | lanes, self.value, side) for lanes, side in ((chosen, yes), (~chosen, no))]
+        result: Array = np.where(chosen, *sides)
+        return result
 
     def _of_bufferload(self, e: Any) -> Array:
         data, kind = e.buffer.data, number_type(e.buffer.dtype)
         if (data, 0) in self.cells:
             return np.asarray(self.cells[data, 0]).astype(kind)
-        held, index = self._held(data, kind), self._index(e)
-        self._check(held, index, data)
-        index = np.clip(index, 0, held.shape[-1] - 1)
-        return held[np.arange(self.count)[:, None], index] if data in self.locals else held[index]
+        array, index = self._held(data, kind), self._index(e)
+        self._check(array, index, data)
+        index = np.clip(index, 0, array.shape[-1] - 1)
+        return array[np.arange(self.count)[:, None], index] if data in self.locals else array[index]
 
     def _index(self, access: Any) -> Array:
         if len(access.indices) != 1:
@@ -395,16 +397,16 @@ class Threads:
         return np.atleast_2d(self.value(access.indices[0]).astype(np.int64) + self.value(access.buffer.elem_offset))
 
     def _held(self, data: Any, kind: np.dtype[Any]) -> Array:
-        found = self.locals.get(data)
-        if found is None:
-            found = self.memory.bytes.get(data, self.buffer)
-        return found[..., : found.shape[-1] // kind.itemsize * kind.itemsize].view(kind)
+        array = self.locals.get(data)
+        if array is None:
+            array = self.memory.bytes.get(data, self.buffer)
+        return array[..., : array.shape[-1] // kind.itemsize * kind.itemsize].view(kind)
 
-    def _check(self, held: Array, index: Array, data: Any) -> None:
-        wrong = self.mask & ((index < 0) | (index >= held.shape[-1]))
+    def _check(self, array: Array, index: Array, data: Any) -> None:
+        wrong = self.mask & ((index < 0) | (index >= array.shape[-1]))
         if wrong.any():
             first = int(np.broadcast_to(index, wrong.shape)[wrong][0])
-            raise TileError(f"a thread reaches element {first} of {data.name}, which has {held.shape[-1]}")
+            raise TileError(f"a thread reaches element {first} of {data.name}, which has {array.shape[-1]}")
 
     # --------------------------------------------------------------------------------------------------------- calls
 
@@ -425,13 +427,13 @@ class Threads:
 
     def _call_call_extern(self, e: Any) -> Array:
         """Execute the templates' reduction over threads: `<operation, threads, stride of the participants, first>`."""
-        found = _ALL_REDUCE.fullmatch(str(e.args[0].value))
-        if found is None:
+        match = _ALL_REDUCE.fullmatch(str(e.args[0].value))
+        if match is None:
             raise refused(f"a call of {e.args[0].value}", None, _HERE)
-        threads, scale, first = map(int, found.groups()[1:])
+        threads, scale, first = map(int, match.groups()[1:])
         values = np.broadcast_to(self.value(e.args[1]), (self.count, 1)).copy()
         whole = first + (self.count - first) // threads * threads
-        values[first:whole] = self._reduced(values, found[1].lower(), slice(first, whole), (threads // scale, scale))
+        values[first:whole] = self._reduced(values, match[1].lower(), slice(first, whole), (threads // scale, scale))
         return values
 
     def _warp_reduce(self, e: Any, operation: str) -> Array:
@@ -449,7 +451,7 @@ class Threads:
 
     def _shfl(self, e: Any, way: str) -> Array:
         """Return values of other threads of the warp; a lane outside the warp gives the thread's own."""
-        mode, *given = way.removesuffix("_sync"), *(self.value(each) for each in e.args)
+        mode, *given = way.removesuffix("_sync"), *(self.value(argument) for argument in e.args)
         value, by = given[-2:] if len(given) < 4 else given[1:3]
         row = np.arange(self.count)[:, None]
         lane, by = row % _WARP, np.asarray(by).astype(np.int64)
@@ -465,20 +467,20 @@ class Threads:
         data, kind = pointer.args[1], number_type(pointer.args[0].dtype)
         value = np.broadcast_to(converted_to(self.value(e.args[1]), kind), (self.count, 1))
         index = np.broadcast_to(np.atleast_2d(self.value(pointer.args[2])), (self.count, 1))
-        held, chosen = self._held(data, kind), self.mask
-        self._check(held, index, data)
-        before: Array = held[np.clip(index, 0, held.size - 1)]
+        array, chosen = self._held(data, kind), self.mask
+        self._check(array, index, data)
+        before: Array = array[np.clip(index, 0, array.size - 1)]
         for row in np.nonzero(chosen[:, 0])[0]:  # one after the other: results may be the values before
             at = index[row, 0]
-            before[row, 0] = held[at]
-            held[at] = _ATOMICS[operation](held[at], value[row, 0])
+            before[row, 0] = array[at]
+            array[at] = _ATOMICS[operation](array[at], value[row, 0])
         self._mark(data, kind, index[chosen])
         self.memory.atomic.add(data)
         return before
 
     def _call_rng_init(self, e: Any) -> Array:
         self.random = Philox.seeded(
-            *(np.broadcast_to(self.value(each).astype(np.int64), (self.count, 1))[:, 0] for each in e.args[:3])
+            *(np.broadcast_to(self.value(argument).astype(np.int64), (self.count, 1))[:, 0] for argument in e.args[:3])
         )
         return np.zeros(1)
 
@@ -502,10 +504,10 @@ def _folded(groups: Array, combine: Callable[[Any, Any], Any]) -> Array:
         half, odd = divmod(groups.shape[1], 2)
         if odd:
             first, *others = (groups[:, number : number + 1] for number in range(groups.shape[1]))
-            for each in others:
-                first = combine(first, each).astype(groups.dtype)
-            found: Array = first
-            return found
+            for term in others:
+                first = combine(first, term).astype(groups.dtype)
+            folded: Array = first
+            return folded
         groups = np.asarray(combine(groups[:, :half], groups[:, half:])).astype(groups.dtype)
     return groups
 
@@ -535,18 +537,18 @@ class SimtLaunch:
         if memory is None:
             return
         given = {**self.known, **dict(zip(self.keys, values, strict=True))}
-        held = ThreadMemory({data: memory.arguments[name] for data, (name, _) in self.arrays.items()})
+        thread_memory = ThreadMemory({data: memory.arguments[name] for data, (name, _) in self.arrays.items()})
         cells = {key: value for key, value in given.items() if isinstance(key, tuple)}
         variables = {key: value for key, value in given.items() if not isinstance(key, tuple)}
-        Threads(held, memory.buffer, variables, cells).run(self.block)
-        for data, marks in held.stored.items():
+        Threads(thread_memory, memory.buffer, variables, cells).run(self.block)
+        for data, marks in thread_memory.stored.items():
             if data is None:
                 memory.defined |= marks
                 continue
             name = self.arrays[data][0]
             memory.stores(name)[marks] = True
             memory.marks(name)[marks] = False
-            if data in held.atomic:
+            if data in thread_memory.atomic:
                 self.atomics[name] = marks | self.atomics.get(name, np.False_)
 
 
@@ -608,7 +610,11 @@ class Meeting:
         Raises:
             IllegalError: the other cores are not run.
         """
-        others = [each for each in self.cores if each != core and (mode == ALL_CORES or each // 2 == core // 2)]
+        others = [
+            other_core
+            for other_core in self.cores
+            if other_core != core and (mode == ALL_CORES or other_core // 2 == core // 2)
+        ]
         if len(self.cores) < self.launched:
             raise IllegalError(f"core {core} waits for other cores", legal=("--core all", 'core="all"'))
         self._waits = True
@@ -616,18 +622,18 @@ class Meeting:
             return
         number = self._next(memory, False, mode, int(values[0]))
         for other in others:
-            for name, (found, marks) in self._left.get((other, mode, int(values[0]), number), {}).items():
-                size = min(found.size, memory.arguments[name].size) if name in memory.arguments else 0
+            for name, (array, marks) in self._left.get((other, mode, int(values[0]), number), {}).items():
+                size = min(array.size, memory.arguments[name].size) if name in memory.arguments else 0
                 at = marks[:size]
                 if size:
-                    memory.arguments[name][:size][at] = found[:size][at]
+                    memory.arguments[name][:size][at] = array[:size][at]
 
 
 def _equal(a: Mapping[Any, _Stores], b: Mapping[Any, _Stores]) -> bool:
     return a.keys() == b.keys() and all(
         stores.keys() == b[key].keys()
         and all(
-            np.array_equal(one, two) for name in stores for one, two in zip(stores[name], b[key][name], strict=True)
+            np.array_equal(left, two) for name in stores for left, two in zip(stores[name], b[key][name], strict=True)
         )
         for key, stores in a.items()
     )

@@ -67,18 +67,18 @@ class Arithmetic(Emitter):
     def in_register(self, value: Value, into: str | None = None) -> Value:
         """Return a value in a register, in `into` if that is given."""
         if value.known or (into is not None and value.text != into):
-            found = self.dest(value.type, into)
-            self.move(found.text, value)
-            return found
+            result = self.dest(value.type, into)
+            self.move(result.text, value)
+            return result
         return value
 
     def fresh(self, value: Value) -> Value:
         """Return a value in a register that holds nothing else."""
         if value.temp:
             return value
-        found = self.temp(value.type)
-        self.move(found.text, value)
-        return found
+        copy = self.temp(value.type)
+        self.move(copy.text, value)
+        return copy
 
     def operand(self, value: Value) -> str:
         """Return a scalar as an operand: its register, or an immediate."""
@@ -98,9 +98,9 @@ class Arithmetic(Emitter):
             if income.text != into:
                 self.move(into, income)
             return Value(kind, into)
-        found = self.temp(kind)
-        self.move(found.text, Value(kind, income.text, income.const))
-        return found
+        destination = self.temp(kind)
+        self.move(destination.text, Value(kind, income.text, income.const))
+        return destination
 
     def bits_as(self, value: Value, kind: CType) -> Value:
         """Return the same bits with another type."""
@@ -128,9 +128,9 @@ class Arithmetic(Emitter):
         if isinstance(kind, Mask) and isinstance(old, Scalar) and value.known:
             return self._mask(bool(value.const), kind, into)
         if isinstance(kind, Mask) and isinstance(old, Scalar):
-            found = self.dest(kind, into)
-            self.emit(f"mov {found.text}, {self.truth(value)[0].text}")
-            return found
+            result = self.dest(kind, into)
+            self.emit(f"mov {result.text}, {self.truth(value)[0].text}")
+            return result
         if isinstance(kind, Mask) and isinstance(old, Mask) and explicit:
             return self.bits_as(value, kind)
         address = self._address(value, old, kind)
@@ -144,7 +144,7 @@ class Arithmetic(Emitter):
             return value if kind.space == "" and kind.to == old.to else None
         if isinstance(kind, Pointer) and isinstance(old, Pointer) and kind.space in ("", old.space):
             return self.bits_as(value, Pointer(kind.to, old.space))
-        local = (isinstance(each, Pointer) and each.space == "local" for each in (kind, old))
+        local = (isinstance(pointer, Pointer) and pointer.space == "local" for pointer in (kind, old))
         if any(local) and isinstance(kind, Scalar | Pointer) and isinstance(old, Scalar | Pointer):
             self.absolute |= isinstance(old, Scalar)
             return None if isinstance(kind, Pointer) and isinstance(old, Pointer) else self.bits_as(value, kind)
@@ -157,15 +157,15 @@ class Arithmetic(Emitter):
 
     def broadcast(self, value: Value, kind: Vector, into: str | None = None) -> Value:
         """Return a scalar in all lanes of a vector."""
-        held = self.converted(value, kind.element)
-        found = self.dest(kind, into)
-        self.emit(f"mov.{kind.element.name} {found.text}, {self.operand(held)}")
-        return found
+        scalar = self.converted(value, kind.element)
+        result = self.dest(kind, into)
+        self.emit(f"mov.{kind.element.name} {result.text}, {self.operand(scalar)}")
+        return result
 
     def _mask(self, truth: bool, kind: Mask, into: str | None) -> Value:
-        found = self.dest(kind, into)
-        self.emit(f"mov {found.text}, {'SP0' if truth else '0x0'}")
-        return found
+        result = self.dest(kind, into)
+        self.emit(f"mov {result.text}, {'SP0' if truth else '0x0'}")
+        return result
 
     def _scalar(self, value: Value, old: Scalar, kind: Scalar, into: str | None) -> Value:
         if value.known:
@@ -173,26 +173,26 @@ class Arithmetic(Emitter):
         if kind.name == "bool":
             if into is None:
                 return self.truth(value)[0]
-            found = self._positive(value)
-            return self.in_register(found, into) if into.startswith("%sp") else found
+            predicate = self._positive(value)
+            return self.in_register(predicate, into) if into.startswith("%sp") else predicate
         if old.name == "bool":
-            found = self.dest(kind, into)
-            self.emit(f"mov.i32 {found.text}, 0x0")
-            self.emit(f"mov.i32 {found.text}, {self.immediate(self.const(1, kind), kind)}", value.text)
-            return found
+            predicate = self.dest(kind, into)
+            self.emit(f"mov.i32 {predicate.text}, 0x0")
+            self.emit(f"mov.i32 {predicate.text}, {self.immediate(self.const(1, kind), kind)}", value.text)
+            return predicate
         if not old.is_float and not kind.is_float and kind.bits <= old.bits:
             return self.bits_as(value, kind)  # what stands above the type's bits is cut off when it is computed with
         if not old.is_float and not kind.is_float:
             return self._widened(value, old, kind, into)
         if not old.is_float and old.bits < 32:
             return self._scalar(self._widened(value, old, INT, None), INT, kind, into)
-        found = self.dest(kind, into)
+        predicate = self.dest(kind, into)
         if kind.is_float or kind.bits == 32:
-            return self._number(value, old, kind, found)
+            return self._number(value, old, kind, predicate)
         wide = self._number(value, old, INT, self.temp(INT))
         return self.bits_as(wide, kind)
 
-    def _number(self, value: Value, old: Scalar, kind: Scalar, found: Value) -> Value:
+    def _number(self, value: Value, old: Scalar, kind: Scalar, result: Value) -> Value:
         """Convert between an integer and a float, or two floats; C cuts off towards zero."""
         newest = self.since("gaudi2")
         if not kind.is_float:
@@ -201,22 +201,24 @@ class Arithmetic(Emitter):
             if old.name == "bf16" and not newest:
                 value, old = self._number(value, old, FLOAT, self.temp(FLOAT)), FLOAT
             mode = "rz"
-            self.emit(f"convert.{old.name} target_type={TARGET_SPELLINGS[kind.name]} {mode} {found.text}, {value.text}")
-            return found
+            self.emit(
+                f"convert.{old.name} target_type={TARGET_SPELLINGS[kind.name]} {mode} {result.text}, {value.text}"
+            )
+            return result
         if old.name == "u32" and not newest:
             raise self.refused("unsigned int to a float needs an instruction of gaudi2", "(float)(int)")
-        self.emit(f"convert.{old.name} target_type={TARGET_SPELLINGS[kind.name]} rhne {found.text}, {value.text}")
-        return found
+        self.emit(f"convert.{old.name} target_type={TARGET_SPELLINGS[kind.name]} rhne {result.text}, {value.text}")
+        return result
 
     def _widened(self, value: Value, old: Scalar, kind: Scalar, into: str | None) -> Value:
-        found = self.dest(kind, into)
+        result = self.dest(kind, into)
         if not old.signed:
-            self.emit(f"and.i32 {found.text}, {value.text}, {hex((1 << old.bits) - 1)}")
-            return found
+            self.emit(f"and.i32 {result.text}, {value.text}, {hex((1 << old.bits) - 1)}")
+            return result
         wide = self.temp(INT)
         self.emit(f"shl.i32 {wide.text}, {value.text}, {hex(32 - old.bits)}")
-        self.emit(f"ash.i32 {found.text}, {wide.text}, {hex(old.bits - 32 & WORD)}")
-        return found
+        self.emit(f"ash.i32 {result.text}, {wide.text}, {hex(old.bits - 32 & WORD)}")
+        return result
 
     def _folded(self, value: Value, kind: Scalar) -> Value:
         number = value.const
@@ -245,9 +247,9 @@ class Arithmetic(Emitter):
         if value.known:
             return Value(BOOL, const=int(bool(value.const))), False
         if isinstance(kind, Scalar) and kind.name != "bool":
-            found = self.temp(BOOL)
-            self.emit(f"cmp_neq.{kind.name} {found.text}, {value.text}, 0x0")
-            return found, False
+            predicate = self.temp(BOOL)
+            self.emit(f"cmp_neq.{kind.name} {predicate.text}, {value.text}, 0x0")
+            return predicate, False
         if value.text.startswith("!"):
             return Value(BOOL, value.text[1:], temp=value.temp), True
         return value, False
@@ -261,113 +263,113 @@ class Arithmetic(Emitter):
 
     def _positive(self, value: Value) -> Value:
         """Return a truth value in a register of its own, not inverted."""
-        found, inverted = self.truth(value)
+        predicate, inverted = self.truth(value)
         if inverted:
             other = self.temp(BOOL)
-            self.emit(f"not.b {other.text}, {found.text}")
+            self.emit(f"not.b {other.text}, {predicate.text}")
             return other
-        return found
+        return predicate
 
-    def compared(self, sign: str, one: Value, two: Value, into: str | None = None) -> Value:
+    def compared(self, sign: str, left: Value, two: Value, into: str | None = None) -> Value:
         """Return the truth of a comparison of two scalars."""
-        if isinstance(one.type, Pointer) or isinstance(two.type, Pointer):
+        if isinstance(left.type, Pointer) or isinstance(two.type, Pointer):
             raise self.wrong("kernels cannot compare pointers")
-        if not isinstance(one.type, Scalar) or not isinstance(two.type, Scalar):
+        if not isinstance(left.type, Scalar) or not isinstance(two.type, Scalar):
             raise self.wrong(
-                f"{sign} compares scalars, not {one.type} and {two.type}", "an intrinsic such as v_f32_cmp_grt_b"
+                f"{sign} compares scalars, not {left.type} and {two.type}", "an intrinsic such as v_f32_cmp_grt_b"
             )
-        kind = common(one.type, two.type)
-        one, two = self.converted(one, kind), self.converted(two, kind)
-        if one.known and two.known:
-            assert one.const is not None and two.const is not None
-            return Value(BOOL, const=int(SIGNS[sign](one.const, two.const)))
-        if one.known:
-            one, two, sign = two, one, _MIRRORED[sign]
-        found = self.dest(BOOL, into)
-        self.emit(f"cmp_{COMPARISONS[sign]}.{kind.name} {found.text}, {one.text}, {self.operand(two)}")
-        return found
+        kind = common(left.type, two.type)
+        left, two = self.converted(left, kind), self.converted(two, kind)
+        if left.known and two.known:
+            assert left.const is not None and two.const is not None
+            return Value(BOOL, const=int(SIGNS[sign](left.const, two.const)))
+        if left.known:
+            left, two, sign = two, left, _MIRRORED[sign]
+        result = self.dest(BOOL, into)
+        self.emit(f"cmp_{COMPARISONS[sign]}.{kind.name} {result.text}, {left.text}, {self.operand(two)}")
+        return result
 
     def negated(self, value: Value) -> Value:
         """Return the logical negation of a scalar."""
-        found, inverted = self.truth(value)
-        if found.known:
-            return Value(BOOL, const=int(not found.const))
+        predicate, inverted = self.truth(value)
+        if predicate.known:
+            return Value(BOOL, const=int(not predicate.const))
         other = self.temp(BOOL)
         if inverted:
-            self.move(other.text, found)
+            self.move(other.text, predicate)
         else:
-            self.emit(f"not.b {other.text}, {found.text}")
+            self.emit(f"not.b {other.text}, {predicate.text}")
         return other
 
-    def both(self, one: Value, two: Value, word: str) -> Value:
+    def both(self, left: Value, two: Value, word: str) -> Value:
         """Return the conjunction (`and`) or disjunction (`or`) of two truth values."""
-        first, second = self._positive(one), self._positive(two)
+        first, second = self._positive(left), self._positive(two)
         for this, other in ((first, second), (second, first)):
             if this.known:
                 return other if bool(this.const) == (word == "and") else Value(BOOL, const=int(word == "or"))
-        found = self.temp(BOOL)
-        self.emit(f"{word}.b {found.text}, {first.text}, {second.text}")
-        return found
+        result = self.temp(BOOL)
+        self.emit(f"{word}.b {result.text}, {first.text}, {second.text}")
+        return result
 
     # ---------------------------------------------------------------------------------------------------- operators
 
-    def binary(self, sign: str, one: Value, two: Value, into: str | None = None) -> Value:
+    def binary(self, sign: str, left: Value, two: Value, into: str | None = None) -> Value:
         """Return the result of an operator on two values."""
-        kinds = one.type, two.type
+        kinds = left.type, two.type
         if any(isinstance(kind, Index) for kind in kinds):
-            return self._on_index(sign, one, two, into)
+            return self._on_index(sign, left, two, into)
         if any(isinstance(kind, Mask) for kind in kinds):
-            return self._on_masks(sign, one, two, into)
+            return self._on_masks(sign, left, two, into)
         if any(isinstance(kind, Vector) for kind in kinds):
-            return self._on_vectors(sign, one, two, into)
+            return self._on_vectors(sign, left, two, into)
         if any(isinstance(kind, Pointer | Array) for kind in kinds):
-            return self.on_pointer(sign, one, two)
-        if not isinstance(one.type, Scalar) or not isinstance(two.type, Scalar):
-            raise self.wrong(f"operator {sign} does not take {one.type} and {two.type}")
+            return self.on_pointer(sign, left, two)
+        if not isinstance(left.type, Scalar) or not isinstance(two.type, Scalar):
+            raise self.wrong(f"operator {sign} does not take {left.type} and {two.type}")
         if sign in COMPARISONS:
-            return self.compared(sign, one, two, into)
-        kind = promoted(one.type) if sign in ("<<", ">>") else common(one.type, two.type)
+            return self.compared(sign, left, two, into)
+        kind = promoted(left.type) if sign in ("<<", ">>") else common(left.type, two.type)
         if sign in ("<<", ">>"):
             if two.type.is_float:
                 raise self.wrong(f"operator {sign} does not take {two.type}")
-            return self._shifted(sign, self.converted(one, kind), self.converted(two, INT), kind, into)
-        return self._on_scalars(sign, self.converted(one, kind), self.converted(two, kind), kind, into)
+            return self._shifted(sign, self.converted(left, kind), self.converted(two, INT), kind, into)
+        return self._on_scalars(sign, self.converted(left, kind), self.converted(two, kind), kind, into)
 
-    def on_pointer(self, sign: str, one: Value, two: Value) -> Value:
+    def on_pointer(self, sign: str, left: Value, two: Value) -> Value:
         """Return the result of an operator on a pointer."""
         raise NotImplementedError
 
-    def _on_scalars(self, sign: str, one: Value, two: Value, kind: Scalar, into: str | None) -> Value:
-        if one.known and two.known:
-            assert one.const is not None and two.const is not None
-            return self.const(self._computed(sign, one.const, two.const, kind), kind)
+    def _on_scalars(self, sign: str, left: Value, two: Value, kind: Scalar, into: str | None) -> Value:
+        if left.known and two.known:
+            assert left.const is not None and two.const is not None
+            return self.const(self._computed(sign, left.const, two.const, kind), kind)
         if sign in ("/", "%"):
-            return self._divided(sign, one, two, kind, into)
+            return self._divided(sign, left, two, kind, into)
         if sign not in OPERATORS or (kind.is_float and sign in "&|^"):
             raise self.wrong(f"operator {sign} does not take {kind}")
-        if one.known and sign in _COMMUTATIVE:
-            one, two = two, one
+        if left.known and sign in _COMMUTATIVE:
+            left, two = two, left
         neutral = {"+": 0, "-": 0, "|": 0, "^": 0, "*": 1}
         if two.known and not kind.is_float and neutral.get(sign) == two.const:
-            return one
-        first = self.in_register(one)
-        found = self.dest(kind, into)
-        self.emit(f"{OPERATORS[sign]}.{kind.name} {found.text}, {first.text}, {self.operand(two)}")
-        return found
+            return left
+        first = self.in_register(left)
+        result = self.dest(kind, into)
+        self.emit(f"{OPERATORS[sign]}.{kind.name} {result.text}, {first.text}, {self.operand(two)}")
+        return result
 
-    def _computed(self, sign: str, one: float, two: float, kind: Scalar) -> float:
+    def _computed(self, sign: str, left: float, two: float, kind: Scalar) -> float:
         if sign in ("/", "%") and not two and not kind.is_float:
             raise self.wrong("division by zero")
         if kind.is_float:
             with np.errstate(all="ignore"):
-                a, b = np.float32(one), np.float32(two)
+                a, b = np.float32(left), np.float32(two)
                 values: dict[str, Callable[[], np.float32]] = {
                     "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a / b,
                 }  # fmt: skip
                 if sign not in values:
                     raise self.wrong(f"operator {sign} does not take {kind}")
                 return float(values[sign]())
-        x, y = int(one), int(two)
+        x, y = int(left), int(two)
         if sign in ("/", "%"):
             quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
             return quotient if sign == "/" else x - quotient * y
@@ -377,16 +379,16 @@ class Arithmetic(Emitter):
         }  # fmt: skip
         return whole[sign]()
 
-    def _shifted(self, sign: str, one: Value, two: Value, kind: Scalar, into: str | None) -> Value:
+    def _shifted(self, sign: str, left: Value, two: Value, kind: Scalar, into: str | None) -> Value:
         if kind.is_float:
             raise self.wrong(f"operator {sign} does not take {kind}")
-        if one.known and two.known:
-            count, number = int(two.const or 0) & 31, int(one.const or 0)
+        if left.known and two.known:
+            count, number = int(two.const or 0) & 31, int(left.const or 0)
             return self.const(number << count if sign == "<<" else number >> count, kind)
-        found = self.dest(kind, into)
+        result = self.dest(kind, into)
         word, count_text = self._shift(sign, two, kind)
-        self.emit(f"{word}.{kind.name} {found.text}, {self.in_register(one).text}, {count_text}")
-        return found
+        self.emit(f"{word}.{kind.name} {result.text}, {self.in_register(left).text}, {count_text}")
+        return result
 
     def _shift(self, sign: str, count: Value, kind: Scalar) -> tuple[str, str]:
         """Return the instruction of a shift and its count: ASH shifts right by a negative one."""
@@ -401,7 +403,7 @@ class Arithmetic(Emitter):
         self.emit(f"sub.i32 {back.text}, {zero.text}, {count.text}")
         return "ash", back.text
 
-    def _divided(self, sign: str, one: Value, two: Value, kind: Scalar, into: str | None) -> Value:
+    def _divided(self, sign: str, left: Value, two: Value, kind: Scalar, into: str | None) -> Value:
         if kind.is_float:
             message = f"division of floats is not supported by an instruction: {sign}"
             raise self.refused(message, "v_reciprocal_f32 and a product", "a factor that is computed on the host")
@@ -409,35 +411,35 @@ class Arithmetic(Emitter):
         if two.known and not power:
             raise self.wrong("division by zero")
         if two.known and power > 0 and power & (power - 1) == 0:
-            return self._by_power(sign, one, power, kind, into)
+            return self._by_power(sign, left, power, kind, into)
         if not kind.signed:
-            return self._unsigned(sign, one, two, into)
+            return self._unsigned(sign, left, two, into)
         negative_one, negative_two = self.temp(BOOL), self.temp(BOOL)
-        first, second = self.in_register(one), self.in_register(two)
+        first, second = self.in_register(left), self.in_register(two)
         self.emit(f"cmp_less.i32 {negative_one.text}, {first.text}, 0x0")
         self.emit(f"cmp_less.i32 {negative_two.text}, {second.text}, 0x0")
         sizes = []
-        for each, negative in ((first, negative_one), (second, negative_two)):
+        for operand, negative in ((first, negative_one), (second, negative_two)):
             size = self.temp(INT)
-            self.move(size.text, each)
+            self.move(size.text, operand)
             zero = self.in_register(self.const(0, INT))
-            self.emit(f"sub.i32 {size.text}, {zero.text}, {each.text}", negative.text)
+            self.emit(f"sub.i32 {size.text}, {zero.text}, {operand.text}", negative.text)
             sizes.append(size)
-        found = self._unsigned(sign, sizes[0], sizes[1], None)
+        quotient = self._unsigned(sign, sizes[0], sizes[1], None)
         flip = negative_one
         if sign == "/":
             flip = self.temp(BOOL)
             self.emit(f"xor.b {flip.text}, {negative_one.text}, {negative_two.text}")
         zero = self.in_register(self.const(0, INT))
-        end = self.fresh(self.bits_as(found, INT))
+        end = self.fresh(self.bits_as(quotient, INT))
         self.emit(f"sub.i32 {end.text}, {zero.text}, {end.text}", flip.text)
         return end
 
-    def _unsigned(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
+    def _unsigned(self, sign: str, left: Value, two: Value, into: str | None) -> Value:
         """Divide unsigned numbers: UDIV, or eight times four steps on a pair of remainder and quotient."""
         kind = Scalar("u32")
         name = self.name("q")
-        first, second = self.in_register(one), self.in_register(two)
+        first, second = self.in_register(left), self.in_register(two)
         if self.since("gaudi2"):
             self.emit(f"udiv.u32 %z.{name}, {first.text}, {second.text}")
         else:
@@ -447,51 +449,51 @@ class Arithmetic(Emitter):
             for step in range(steps):
                 number = 31 - step * 32 // steps
                 self.emit(f"{word} %z.{name}, {second.text}, {hex(number)}")
-        found = self.temp(kind)
-        self.emit(f"mov.i32 {found.text}, %s.{name}.{0 if sign == '/' else 1}")
-        return found
+        result = self.temp(kind)
+        self.emit(f"mov.i32 {result.text}, %s.{name}.{0 if sign == '/' else 1}")
+        return result
 
-    def _by_power(self, sign: str, one: Value, power: int, kind: Scalar, into: str | None) -> Value:
+    def _by_power(self, sign: str, left: Value, power: int, kind: Scalar, into: str | None) -> Value:
         """Divide by a power of two: shifts and masks; signed numbers are cut off towards zero."""
         shift = power.bit_length() - 1
         if not kind.signed:
             if sign == "%":
-                return self._on_scalars("&", one, self.const(power - 1, kind), kind, into)
-            return one if not shift else self._shifted(">>", one, self.const(shift, INT), kind, into)
+                return self._on_scalars("&", left, self.const(power - 1, kind), kind, into)
+            return left if not shift else self._shifted(">>", left, self.const(shift, INT), kind, into)
         if not shift:
-            return one if sign == "/" else self.const(0, kind)
-        side = self._shifted(">>", one, self.const(31, INT), kind, None)
+            return left if sign == "/" else self.const(0, kind)
+        side = self._shifted(">>", left, self.const(31, INT), kind, None)
         bias = self.temp(kind)
         self.emit(f"shr.u32 {bias.text}, {side.text}, {hex(32 - shift)}")
-        total = self._on_scalars("+", one, bias, kind, None)
+        total = self._on_scalars("+", left, bias, kind, None)
         if sign == "/":
             return self._shifted(">>", total, self.const(shift, INT), kind, into)
         whole = self._on_scalars("&", total, self.const(-power, kind), kind, None)
-        return self._on_scalars("-", one, whole, kind, into)
+        return self._on_scalars("-", left, whole, kind, into)
 
     # ------------------------------------------------------------------------------------------- vectors and others
 
-    def _on_vectors(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
-        kind = next(each.type for each in (one, two) if isinstance(each.type, Vector))
-        for each in (one, two):
+    def _on_vectors(self, sign: str, left: Value, two: Value, into: str | None) -> Value:
+        kind = next(value.type for value in (left, two) if isinstance(value.type, Vector))
+        for value in (left, two):
             if (
-                not isinstance(each.type, Scalar)
-                and each.type != kind
+                not isinstance(value.type, Scalar)
+                and value.type != kind
                 and not (
                     sign in ("<<", ">>")
-                    and isinstance(each.type, Vector)
-                    and each.type.element.bits == kind.element.bits
+                    and isinstance(value.type, Vector)
+                    and value.type.element.bits == kind.element.bits
                 )
             ):
-                raise self.wrong(f"operator {sign} takes vectors of one type, not {one.type} and {two.type}")
+                raise self.wrong(f"operator {sign} takes vectors of one type, not {left.type} and {two.type}")
         if sign in COMPARISONS:
             raise self.wrong(f"{sign} compares scalars", f"v_{kind.element.name}_cmp_{COMPARISONS[sign]}_b")
         if sign in ("/", "%"):
             raise self.refused(f"{sign} on vectors is not supported", "v_reciprocal_f32 and a product")
         element = kind.element
-        if isinstance(one.type, Scalar) and sign in _COMMUTATIVE:
-            one, two = two, one
-        first = self.converted(one, kind)
+        if isinstance(left.type, Scalar) and sign in _COMMUTATIVE:
+            left, two = two, left
+        first = self.converted(left, kind)
         second = two if isinstance(two.type, Vector) else self.converted(two, element if sign not in ("<<", ">>")
                                                                          else INT)  # fmt: skip
         if sign in ("<<", ">>"):
@@ -500,15 +502,15 @@ class Arithmetic(Emitter):
             raise self.wrong(f"operator {sign} does not take {kind}")
         if sign == "*" and not element.is_float:
             return self._vector_product(first, second, kind, into)
-        found = self.dest(kind, into)
+        result = self.dest(kind, into)
         text = second.text if isinstance(second.type, Vector) else self.operand(second)
-        self.emit(f"{OPERATORS[sign]}.{element.name} {found.text}, {first.text}, {text}")
-        return found
+        self.emit(f"{OPERATORS[sign]}.{element.name} {result.text}, {first.text}, {text}")
+        return result
 
-    def _vectors_shifted(self, sign: str, one: Value, two: Value, kind: Vector, into: str | None) -> Value:
+    def _vectors_shifted(self, sign: str, left: Value, two: Value, kind: Vector, into: str | None) -> Value:
         if kind.element.is_float:
             raise self.wrong(f"operator {sign} does not take {kind}")
-        found = self.dest(kind, into)
+        result = self.dest(kind, into)
         if isinstance(two.type, Scalar):
             word, count = self._shift(sign, two, kind.element)
         elif sign == ">>" and kind.element.signed:
@@ -517,60 +519,60 @@ class Arithmetic(Emitter):
             word, count = "ash", back.text
         else:
             word, count = "shl" if sign == "<<" else "shr", two.text
-        self.emit(f"{word}.{kind.element.name} {found.text}, {one.text}, {count}")
-        return found
+        self.emit(f"{word}.{kind.element.name} {result.text}, {left.text}, {count}")
+        return result
 
-    def _vector_product(self, one: Value, two: Value, kind: Vector, into: str | None) -> Value:
+    def _vector_product(self, left: Value, two: Value, kind: Vector, into: str | None) -> Value:
         """Multiply vectors of integers; the low bits of the products are kept."""
         element = kind.element
-        found = self.dest(kind, into)
+        result = self.dest(kind, into)
         if element.bits == 32:
-            return self._long_product(one, self.converted(two, kind), found)
+            return self._long_product(left, self.converted(two, kind), result)
         if element.bits != 16:
             raise self.refused(f"* on {kind} is not supported by an instruction", "v_convert_i8_to_i16_all_b")
         wide = self.name("p")
         text = two.text if isinstance(two.type, Vector) else self.operand(two)
-        self.emit(f"mul.{element.name} %d.{wide}, {one.text}, {text}")
+        self.emit(f"mul.{element.name} %d.{wide}, {left.text}, {text}")
         parts = [self.temp(kind) for _ in range(2)]
         self.emit(f"and.i32 {parts[0].text}, %v.{wide}.0, 0xffff")
         self.emit(f"shl.i32 {parts[1].text}, %v.{wide}.1, 0x10")
-        self.emit(f"or.i32 {found.text}, {parts[0].text}, {parts[1].text}")
-        return found
+        self.emit(f"or.i32 {result.text}, {parts[0].text}, {parts[1].text}")
+        return result
 
-    def _long_product(self, one: Value, two: Value, found: Value) -> Value:
+    def _long_product(self, left: Value, two: Value, result: Value) -> Value:
         """Multiply 32-bit lanes by halves: MUL of 32 bits leaves low and high words of its products side by side."""
         low, cross, other = (self.name("p") for _ in range(3))
-        high_one, high_two, middle, moved = (self.temp(found.type) for _ in range(4))
-        self.emit(f"mul.u16 %d.{low}, {one.text}, {two.text}")
+        high_one, high_two, middle, moved = (self.temp(result.type) for _ in range(4))
+        self.emit(f"mul.u16 %d.{low}, {left.text}, {two.text}")
         self.emit(f"shr.u32 {high_two.text}, {two.text}, 0x10")
-        self.emit(f"mul.u16 %d.{cross}, {one.text}, {high_two.text}")
-        self.emit(f"shr.u32 {high_one.text}, {one.text}, 0x10")
+        self.emit(f"mul.u16 %d.{cross}, {left.text}, {high_two.text}")
+        self.emit(f"shr.u32 {high_one.text}, {left.text}, 0x10")
         self.emit(f"mul.u16 %d.{other}, {high_one.text}, {two.text}")
         self.emit(f"add.i32 {middle.text}, %v.{cross}.0, %v.{other}.0")
         self.emit(f"shl.i32 {moved.text}, {middle.text}, 0x10")
-        self.emit(f"add.i32 {found.text}, %v.{low}.0, {moved.text}")
-        return found
+        self.emit(f"add.i32 {result.text}, %v.{low}.0, {moved.text}")
+        return result
 
-    def _on_masks(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
-        if sign not in "&|^" or one.type != two.type:
-            raise self.wrong(f"operator {sign} does not take {one.type} and {two.type}", "& | ^ ~ of equal types")
-        found = self.dest(one.type, into)
-        self.emit(f"{OPERATORS[sign]}.b {found.text}, {one.text}, {two.text}")
-        return found
+    def _on_masks(self, sign: str, left: Value, two: Value, into: str | None) -> Value:
+        if sign not in "&|^" or left.type != two.type:
+            raise self.wrong(f"operator {sign} does not take {left.type} and {two.type}", "& | ^ ~ of equal types")
+        result = self.dest(left.type, into)
+        self.emit(f"{OPERATORS[sign]}.b {result.text}, {left.text}, {two.text}")
+        return result
 
-    def _on_index(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
+    def _on_index(self, sign: str, left: Value, two: Value, into: str | None) -> Value:
         if sign not in OPERATORS:
             raise self.wrong(f"operator {sign} does not take int5", "+ - * & | ^")
-        found = self.temp(one.type if isinstance(one.type, Index) else two.type)
-        found = self.dest(found.type, into)
+        result = self.temp(left.type if isinstance(left.type, Index) else two.type)
+        result = self.dest(result.type, into)
         if isinstance(two.type, Scalar) and sign in _COMMUTATIVE:
-            one, two = two, one
+            left, two = two, left
         texts = [
-            each.text if isinstance(each.type, Index) else self.operand(self.converted(each, INT))
-            for each in (one, two)
+            value.text if isinstance(value.type, Index) else self.operand(self.converted(value, INT))
+            for value in (left, two)
         ]
-        self.emit(f"{OPERATORS[sign]}.i32 b11111 {found.text}, {texts[0]}, {texts[1]}")
-        return found
+        self.emit(f"{OPERATORS[sign]}.i32 b11111 {result.text}, {texts[0]}, {texts[1]}")
+        return result
 
     def unary(self, sign: str, value: Value, into: str | None = None) -> Value:
         """Return the result of + - ~ or ! on a value."""
@@ -580,51 +582,51 @@ class Arithmetic(Emitter):
         if isinstance(kind, Scalar):
             return self._unary_scalar(sign, value, promoted(kind), into)
         if isinstance(kind, Mask) and sign == "~":
-            found = self.dest(kind, into)
-            self.emit(f"not.b {found.text}, {value.text}")
-            return found
+            result = self.dest(kind, into)
+            self.emit(f"not.b {result.text}, {value.text}")
+            return result
         if not isinstance(kind, Vector) or (sign == "~" and kind.element.is_float):
             raise self.wrong(f"operator {sign} does not take {kind}")
         if sign == "+":
             return value
-        found = self.dest(kind, into)
+        result = self.dest(kind, into)
         element = kind.element
         if sign == "~":
-            self.emit(f"not.{element.name} {found.text}, {value.text}")
+            self.emit(f"not.{element.name} {result.text}, {value.text}")
         elif element.is_float:
-            self.emit(f"xor.{element.name} {found.text}, {value.text}, {hex(1 << (element.bits - 1))}")
+            self.emit(f"xor.{element.name} {result.text}, {value.text}, {hex(1 << (element.bits - 1))}")
         else:
             zero = self.broadcast(self.const(0, element), kind)
-            self.emit(f"sub.{element.name} {found.text}, {zero.text}, {value.text}")
-        return found
+            self.emit(f"sub.{element.name} {result.text}, {zero.text}, {value.text}")
+        return result
 
     def _unary_scalar(self, sign: str, value: Value, kind: Scalar, into: str | None) -> Value:
-        held = self.converted(value, kind)
+        operand = self.converted(value, kind)
         if sign == "+":
-            return held
+            return operand
         if sign == "~" and kind.is_float:
             raise self.wrong(f"operator ~ does not take {kind}")
-        if held.known:
-            number = held.const or 0
+        if operand.known:
+            number = operand.const or 0
             return self.const(~int(number) if sign == "~" else -number, kind)
-        found = self.dest(kind, into)
+        result = self.dest(kind, into)
         if sign == "~":
-            self.emit(f"not.{kind.name} {found.text}, {held.text}")
+            self.emit(f"not.{kind.name} {result.text}, {operand.text}")
         elif kind.is_float:
-            self.emit(f"xor.{kind.name} {found.text}, {held.text}, {hex(1 << (kind.bits - 1))}")
+            self.emit(f"xor.{kind.name} {result.text}, {operand.text}, {hex(1 << (kind.bits - 1))}")
         else:
             zero = self.in_register(self.const(0, kind))
-            self.emit(f"sub.{kind.name} {found.text}, {zero.text}, {held.text}")
-        return found
+            self.emit(f"sub.{kind.name} {result.text}, {zero.text}, {operand.text}")
+        return result
 
 
-def _alike(one: CType, two: CType) -> bool:
+def _alike(left: CType, two: CType) -> bool:
     """Return whether two types differ in the signs of integers at most."""
-    if isinstance(one, Vector) and isinstance(two, Vector):
-        both = one.element, two.element
-        return both[0].bits == both[1].bits and not any(each.is_float for each in both)
-    if isinstance(one, Group) and isinstance(two, Group) and len(one.members) == len(two.members):
-        return all(a == b or _alike(a, b) for a, b in zip(one.members, two.members, strict=True))
+    if isinstance(left, Vector) and isinstance(two, Vector):
+        both = left.element, two.element
+        return both[0].bits == both[1].bits and not any(element.is_float for element in both)
+    if isinstance(left, Group) and isinstance(two, Group) and len(left.members) == len(two.members):
+        return all(a == b or _alike(a, b) for a, b in zip(left.members, two.members, strict=True))
     return False
 
 

@@ -306,33 +306,33 @@ class Declared(Emitter):
     def _struct(self, node: Any) -> Struct:
         """Return a structure, by its members or by the name that has them."""
         if node.decls is None:
-            found = self.tags.get(node.name)
-            if found is None:
+            struct = self.tags.get(node.name)
+            if struct is None:
                 raise self.wrong(
-                    f"struct {node.name} is not defined", *(f"struct {each}" for each in self.tags), node=node
+                    f"struct {node.name} is not defined", *(f"struct {tag}" for tag in self.tags), node=node
                 )
-            return found
+            return struct
         members: dict[str, CType] = {}
-        for each in node.decls:
-            if type(each).__name__ != "Decl" or each.name is None or each.bitsize is not None:
-                raise self.refused("a structure can only have members with names and types", "float gain;", node=each)
-            kind = self.type_of(each.type)
-            if each.name in members or isinstance(kind, Void | TensorType):
-                raise self.wrong(f"a structure cannot have the member {kind} {each.name} here", node=each)
-            members[each.name] = kind
-        found = Struct(f"struct {node.name or '{..}'}", tuple(members.items()))
+        for member in node.decls:
+            if type(member).__name__ != "Decl" or member.name is None or member.bitsize is not None:
+                raise self.refused("a structure can only have members with names and types", "float gain;", node=member)
+            kind = self.type_of(member.type)
+            if member.name in members or isinstance(kind, Void | TensorType):
+                raise self.wrong(f"a structure cannot have the member {kind} {member.name} here", node=member)
+            members[member.name] = kind
+        struct = Struct(f"struct {node.name or '{..}'}", tuple(members.items()))
         if node.name:
-            self.tags[node.name] = found
-        return found
+            self.tags[node.name] = struct
+        return struct
 
     def _by_words(self, words: list[str], node: Any) -> CType:
         if "double" in words:
             raise self.refused("double is not a type of TPC-C", "float", node=node)
         if len(words) == 1:
-            found = self.aliases.get(words[0]) or type_named(words[0])
-            if found is not None:
-                self.check_type(found)
-                return found
+            ctype = self.aliases.get(words[0]) or type_named(words[0])
+            if ctype is not None:
+                self.check_type(ctype)
+                return ctype
             if words[0] in ("unsigned", "signed"):
                 return Scalar("u32" if words[0] == "unsigned" else "i32")
         elif set(words) <= _WORDS:
@@ -348,7 +348,7 @@ class Declared(Emitter):
         if isinstance(kind, Vector):
             return 256
         if isinstance(kind, Group):
-            return sum(self.size_of(each) for each in kind.members)
+            return sum(self.size_of(member) for member in kind.members)
         if isinstance(kind, Mask):
             return 32
         if isinstance(kind, Array):
@@ -360,13 +360,13 @@ class Declared(Emitter):
     def _size_of_members(self, kind: Struct) -> int:
         """Return the number of bytes of a structure: each member at a multiple of its alignment, as in C."""
         total, widest = 0, 1
-        for _, each in kind.members:
-            inner = each
+        for _, member in kind.members:
+            inner = member
             while isinstance(inner, Array):
                 inner = inner.of
             size = self.size_of(inner)
             align = SLOT if isinstance(inner, Vector | Group) else size if isinstance(inner, Scalar) else 4
-            total, widest = -(-total // align) * align + self.size_of(each), max(widest, align)
+            total, widest = -(-total // align) * align + self.size_of(member), max(widest, align)
         return -(-total // widest) * widest
 
     def slot_size(self, kind: CType) -> int:
@@ -383,15 +383,15 @@ class Declared(Emitter):
 
     def is_pure(self, node: Any) -> bool:
         """Return whether an expression has no side effect, cannot fail, and is cheap enough to evaluate needlessly."""
-        for each in walked(node):
-            name = type(each).__name__
-            if name == "ArrayRef" and not self.in_registers(each):
+        for item in walked(node):
+            name = type(item).__name__
+            if name == "ArrayRef" and not self.in_registers(item):
                 return False
-            if name == "Assignment" or (name == "UnaryOp" and each.op in ("++", "--", "p++", "p--", "*")):
+            if name == "Assignment" or (name == "UnaryOp" and item.op in ("++", "--", "p++", "p--", "*")):
                 return False
-            if name == "FuncCall" and not self.is_harmless(each):
+            if name == "FuncCall" and not self.is_harmless(item):
                 return False
-            if name == "BinaryOp" and each.op in ("/", "%"):
+            if name == "BinaryOp" and item.op in ("/", "%"):
                 return False
         return True
 
@@ -408,7 +408,7 @@ class Declared(Emitter):
 
     def height(self, node: Any) -> int:
         """Return the loop nesting depth of a tree, including the functions called in it."""
-        inner = [self.height(each) for _, each in node.children()]
+        inner = [self.height(child) for _, child in node.children()]
         own = 1 if type(node).__name__ in _LOOPS else 0
         if type(node).__name__ == "FuncCall":
             name = getattr(node.name, "name", "")
@@ -435,48 +435,48 @@ def space_of(node: Any) -> str:
 def walked(node: Any) -> Iterator[Any]:
     """Yield a node and all below it."""
     yield node
-    for _, each in node.children():
-        yield from walked(each)
+    for _, child in node.children():
+        yield from walked(child)
 
 
 def assigned_in(node: Any) -> set[str]:
     """Return the names that a tree assigns to, or whose address it takes other than to share bits."""
-    found: set[str] = set()
+    names: set[str] = set()
     bits: set[int] = set()
-    for each in walked(node):
-        name = type(each).__name__
+    for item in walked(node):
+        name = type(item).__name__
         target = None
-        if name == "UnaryOp" and each.op == "*" and type(each.expr).__name__ == "Cast":
-            bits.add(id(each.expr.expr))
-        if name == "UnaryOp" and each.op == "&" and id(each) not in bits:
-            target = each.expr
+        if name == "UnaryOp" and item.op == "*" and type(item.expr).__name__ == "Cast":
+            bits.add(id(item.expr.expr))
+        if name == "UnaryOp" and item.op == "&" and id(item) not in bits:
+            target = item.expr
         elif name == "Assignment":
-            target = each.lvalue
-        elif name == "UnaryOp" and each.op in ("++", "--", "p++", "p--"):
-            target = each.expr
+            target = item.lvalue
+        elif name == "UnaryOp" and item.op in ("++", "--", "p++", "p--"):
+            target = item.expr
         while target is not None and type(target).__name__ in ("ArrayRef", "StructRef"):
             target = target.name
         if target is not None and type(target).__name__ == "ID":
-            found.add(target.name)
-    return found
+            names.add(target.name)
+    return names
 
 
 def names_of(node: Any) -> set[str]:
     """Return the names that a tree reads."""
-    return {each.name for each in walked(node) if type(each).__name__ == "ID"}
+    return {item.name for item in walked(node) if type(item).__name__ == "ID"}
 
 
 def leaves(node: Any) -> set[str]:
     """Return the ways to leave a loop's body early: break and continue of its own level, return."""
-    found: set[str] = set()
-    for _, each in node.children():
-        name = type(each).__name__
+    kinds: set[str] = set()
+    for _, child in node.children():
+        name = type(child).__name__
         if name in ("Break", "Continue", "Return"):
-            found.add(name)
+            kinds.add(name)
         elif name in _LOOPS:
-            found |= leaves(each) & {"Return"}
+            kinds |= leaves(child) & {"Return"}
         elif name == "Switch":
-            found |= leaves(each) - {"Break"}
+            kinds |= leaves(child) - {"Break"}
         else:
-            found |= leaves(each)
-    return found
+            kinds |= leaves(child)
+    return kinds

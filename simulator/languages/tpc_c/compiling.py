@@ -94,9 +94,9 @@ class Statements(Loops, Expressions):
 
     def _all(self, nodes: list[Any]) -> None:
         pragmas: list[str] = []
-        for each in nodes:
-            self.statement(each, pragmas)
-            pragmas = [*pragmas, each.string] if type(each).__name__ == "Pragma" else []
+        for child in nodes:
+            self.statement(child, pragmas)
+            pragmas = [*pragmas, child.string] if type(child).__name__ == "Pragma" else []
 
     def _do_Pragma(self, node: Any) -> None:  # noqa: N802
         if _PRINTF.search(node.string):
@@ -109,8 +109,8 @@ class Statements(Loops, Expressions):
     # --------------------------------------------------------------------------------------------------- declarations
 
     def _do_DeclList(self, node: Any) -> None:  # noqa: N802
-        for each in node.decls:
-            self.statement(each)
+        for declaration in node.decls:
+            self.statement(declaration)
 
     def _do_Typedef(self, node: Any) -> None:  # noqa: N802
         self.aliases[node.name] = self.type_of(node.type)
@@ -136,10 +136,10 @@ class Statements(Loops, Expressions):
         if type(node).__name__ != "Enum" or node.values is None:
             return
         number = 0
-        for each in node.values.enumerators:
-            if each.value is not None:
-                number = self.constant(each.value, "the value of an enumerator")
-            self.scopes[-1][each.name] = Variable(INT, Value(INT, const=number), constant=True)
+        for enumerator in node.values.enumerators:
+            if enumerator.value is not None:
+                number = self.constant(enumerator.value, "the value of an enumerator")
+            self.scopes[-1][enumerator.name] = Variable(INT, Value(INT, const=number), constant=True)
             number += 1
 
     def _declared_type(self, node: Any) -> CType:
@@ -175,15 +175,15 @@ class Statements(Loops, Expressions):
             value = self.converted(self.value(node.init), kind)
             if value.known or value.temp:
                 return Variable(kind, Value(kind, value.text, value.const), constant=constant)
-            found = Value(kind, self.register(kind, node.name))
-            self.move(found.text, value)
-            return Variable(kind, found, constant=constant)
-        found = Value(kind, self.register(kind, node.name))
+            value_register = Value(kind, self.register(kind, node.name))
+            self.move(value_register.text, value)
+            return Variable(kind, value_register, constant=constant)
+        value_register = Value(kind, self.register(kind, node.name))
         if node.init is not None:
-            self.initialised(found, node.init)
+            self.initialised(value_register, node.init)
         else:
-            self.cleared(found)
-        return Variable(kind, found, constant=constant)
+            self.cleared(value_register)
+        return Variable(kind, value_register, constant=constant)
 
     def cleared(self, value: Value) -> None:
         """Give a variable without an initialiser a value: reading it is not a detectable error of C here."""
@@ -225,22 +225,22 @@ class Statements(Loops, Expressions):
         if isinstance(kind, Struct) and (init is None or type(init).__name__ == "InitList" or self.is_zero(init)):
             given = self._given_parts(kind, init)
             parts = [
-                self.declared_part(f"{name}_{member}", each, given.get(number), constant=constant)
-                for number, (member, each) in enumerate(kind.members)
+                self.declared_part(f"{name}_{member}", member_type, given.get(number), constant=constant)
+                for number, (member, member_type) in enumerate(kind.members)
             ]
             return Variable(kind, parts=parts, constant=constant)
         if isinstance(kind, Struct):
             value = self.converted(self.value(init), kind)
-            found = self.declared_part(name, kind, None, constant=constant)
-            self.store(LValue(kind, variable=found), value)
-            return found
-        held = Value(kind, self.register(kind, name))
+            variable = self.declared_part(name, kind, None, constant=constant)
+            self.store(LValue(kind, variable=variable), value)
+            return variable
+        target = Value(kind, self.register(kind, name))
         zero = isinstance(kind, Group | Index) and init is not None and self.is_zero(init)
         if init is None or zero:
-            self.cleared(held)
+            self.cleared(target)
         else:
-            self.initialised(held, init)
-        return Variable(kind, held, constant=constant)
+            self.initialised(target, init)
+        return Variable(kind, target, constant=constant)
 
     def _in_memory(self, node: Any, kind: CType, constant: bool) -> Variable:
         inner = kind
@@ -258,10 +258,10 @@ class Statements(Loops, Expressions):
             message = f"{node.name} takes {size} bytes of {memory.upper()}; {capacity - address} of {capacity} are free"
             raise self.refused(message)
         self._used[memory] = address + (size if memory == "slm" else -(-size // SLOT) * SLOT)
-        found = Variable(kind, address=address, constant=constant, node=node)
+        variable = Variable(kind, address=address, constant=constant, node=node)
         if node.init is not None:
-            self._fill(found, node.init)
-        return found
+            self._fill(variable, node.init)
+        return variable
 
     def _fill(self, variable: Variable, init: Any) -> None:
         """Store the initialisers of a variable in local memory, zeros where there are none."""
@@ -377,13 +377,13 @@ class Statements(Loops, Expressions):
         self.calling.append(name)
         self._assigned.append(assigned_in(function.body))
         items = function.body.block_items or []
-        returns = [each for each in walked(function.body) if type(each).__name__ == "Return"]
-        found = VOID_VALUE
+        returns = [item for item in walked(function.body) if type(item).__name__ == "Return"]
+        returned = VOID_VALUE
         if kind != VOID and len(returns) == 1 and items and items[-1] is returns[0]:
             self.scopes.append({})
             self._all(items[:-1])
             self.here = returns[0]
-            found = self.converted(self.value(returns[0].expr, into if isinstance(kind, Pointer) else None), kind)
+            returned = self.converted(self.value(returns[0].expr, into if isinstance(kind, Pointer) else None), kind)
         elif not returns:
             if kind != VOID:
                 raise self.wrong(f"{name} must return {kind} but has no return statement", node=function)
@@ -400,11 +400,11 @@ class Statements(Loops, Expressions):
             self.statement(function.body)
             self.returning.pop()
             self.place(end)
-            found = result
+            returned = result
         self._assigned.pop()
         self.calling.pop()
         self.scopes, self.open_loops, self.wants_value = kept
-        return found
+        return returned
 
     def parameters(self, function: Any) -> Iterator[tuple[str, CType]]:
         """Yield names and types of a function's parameters.
@@ -415,21 +415,21 @@ class Statements(Loops, Expressions):
         self.here = function
         listed = function.decl.type.args
         names: set[str] = set()
-        for each in listed.params if listed is not None else []:
-            name = type(each).__name__
+        for parameter in listed.params if listed is not None else []:
+            name = type(parameter).__name__
             if name == "EllipsisParam":
-                raise self.refused("functions with a variable number of arguments are not supported", node=each)
+                raise self.refused("functions with a variable number of arguments are not supported", node=parameter)
             if name == "ID":
-                raise self.wrong(f"the parameter {each.name} has no type", node=each)
-            if type(each.type).__name__ == "ArrayDecl":
-                raise self.refused("arrays cannot be passed to functions", "single values", node=each)
-            kind = self.type_of(each.type)
+                raise self.wrong(f"the parameter {parameter.name} has no type", node=parameter)
+            if type(parameter.type).__name__ == "ArrayDecl":
+                raise self.refused("arrays cannot be passed to functions", "single values", node=parameter)
+            kind = self.type_of(parameter.type)
             if isinstance(kind, Void):
                 continue
-            if each.name in names:
-                raise self.wrong(f"the parameter {each.name} is declared twice", node=each)
-            names |= {each.name} if each.name else set()
-            yield each.name or "", kind
+            if parameter.name in names:
+                raise self.wrong(f"the parameter {parameter.name} is declared twice", node=parameter)
+            names |= {parameter.name} if parameter.name else set()
+            yield parameter.name or "", kind
 
     def result_type(self, function: Any) -> CType:
         """Return the type of a function's result."""
@@ -477,12 +477,12 @@ class Compiled:
     @property
     def tensors(self) -> tuple[MainParameter, ...]:
         """The tensors in the order of their numbers."""
-        return tuple(each for each in self.parameters if isinstance(each.type, TensorType))
+        return tuple(parameter for parameter in self.parameters if isinstance(parameter.type, TensorType))
 
     @property
     def scalars(self) -> tuple[MainParameter, ...]:
         """The scalars in the order of main."""
-        return tuple(each for each in self.parameters if isinstance(each.type, Scalar))
+        return tuple(parameter for parameter in self.parameters if isinstance(parameter.type, Scalar))
 
 
 class Compiler(Statements):
@@ -517,12 +517,12 @@ class Compiler(Statements):
         main = self.functions.get(MAIN)
         if main is None:
             raise self.wrong("the kernel has no function main", "void main(tensor x, tensor y)")
-        self._assigned[0] = set().union(*(assigned_in(each.body) for each in self.functions.values()))
+        self._assigned[0] = set().union(*(assigned_in(function_text.body) for function_text in self.functions.values()))
         self._outside()
         parameters = tuple(self._parameters(main))
         if self.result_type(main) != VOID:
             self.note("the result of main is ignored: declare it void")
-        scope = {each.name: Variable(each.type, self._given(each)) for each in parameters}
+        scope = {parameter.name: Variable(parameter.type, self._given(parameter)) for parameter in parameters}
         self.written(MAIN, main, scope, None)
         self.here = main
         self.emit("halt")
@@ -546,22 +546,22 @@ class Compiler(Statements):
                 raise self.wrong(f"{name} is not allowed outside functions", node=node)
 
     def _parameters(self, main: Any) -> list[MainParameter]:
-        found: list[MainParameter] = []
+        parameters: list[MainParameter] = []
         tensors = scalars = 0
         nodes = list(main.decl.type.args.params if main.decl.type.args else [])
         for (name, kind), node in zip(self.parameters(main), nodes, strict=False):
             if isinstance(kind, TensorType):
-                found.append(MainParameter(name, TENSOR, tensors, "", self.span(node)))
+                parameters.append(MainParameter(name, TENSOR, tensors, "", self.span(node)))
                 tensors += 1
             elif isinstance(kind, Scalar):
-                held = Scalar("u8") if kind.name == "bool" else kind
-                found.append(MainParameter(name, held, scalars, f"%s.{name}_given", self.span(node)))
+                scalar = Scalar("u8") if kind.name == "bool" else kind
+                parameters.append(MainParameter(name, scalar, scalars, f"%s.{name}_given", self.span(node)))
                 scalars += 1
             else:
                 raise self.wrong(f"main takes tensors and scalars, not {kind}", node=node)
         if tensors > self.target.tensors.limit:
             raise self.refused(f"main has {tensors} tensors; {self.target.name} has {self.target.tensors.limit}")
-        return found
+        return parameters
 
     def _given(self, parameter: MainParameter) -> Value:
         if isinstance(parameter.type, TensorType):
@@ -569,8 +569,8 @@ class Compiler(Statements):
         return Value(parameter.type, parameter.register)
 
     def _called(self) -> set[str]:
-        calls = (each for each in walked(self.parsed.tree) if type(each).__name__ == "FuncCall")
-        return {getattr(each.name, "name", "") for each in calls}
+        calls = (item for item in walked(self.parsed.tree) if type(item).__name__ == "FuncCall")
+        return {getattr(call.name, "name", "") for call in calls}
 
     def _check_unused(self) -> None:
         """Compile functions without callers, only to find their errors."""
@@ -602,21 +602,21 @@ def _is_prelude(node: Any) -> bool:
 
 def _stored(lines: tuple[CodeLine, ...]) -> frozenset[int]:
     """Return the tensors that instructions store to, by coordinates or by an address made of them."""
-    found: set[int] = set()
+    tensors: set[int] = set()
     addresses: dict[str, set[int]] = {}
     for line in lines:
         head, _, rest = line.text.partition(" ")
         words = rest.replace(",", " ").split()
         numbers = [int(word, 16) for word in words if word.startswith("0x")]
         if head.startswith("st_tnsr"):
-            found.update(numbers[:1])
+            tensors.update(numbers[:1])
         elif head == "gen_addr":
             addresses.setdefault(words[0], set()).update(numbers)
         elif head == "mov" and words[0].startswith("%ad."):
             addresses.setdefault(words[0], set()).update(addresses.get(words[1], ()))
         elif head == "st_g":
-            found |= addresses.get(words[0], set())
-    return frozenset(found)
+            tensors |= addresses.get(words[0], set())
+    return frozenset(tensors)
 
 
 def compile_kernel(

@@ -52,73 +52,73 @@ _INTEGER_WIDTH = {"i16": "to_16", "u16": "to_16", "i8": "to_8", "u8": "to_8"}
 class Conversions(Intrinsics):
     """Conversions by name and values."""
 
-    def conversion(self, name: str, found: IntrinsicConversion, arguments: Sequence[Value], into: str | None) -> Value:
+    def conversion(self, name: str, form: IntrinsicConversion, arguments: Sequence[Value], into: str | None) -> Value:
         """Return the result of a CONVERT.
 
         Arguments: source, [shifts,] [lane,] switches, income, predicate, polarity.
         """
-        for element in (found.source, found.target):
+        for element in (form.source, form.target):
             self.check_type(Scalar(element))
         given = list(arguments)
         self._need(name, given, 1, 8)
-        wide, narrow = Scalar(found.source).bits, Scalar(found.target).bits
-        scalar, every = found.unit == "s", found.form == "all"
-        source = self._shape(found.source, 1 if scalar or not every else max(1, wide // narrow), scalar)
-        target = self._shape(found.target, 1 if scalar or not every else max(1, narrow // wide), scalar)
-        if found.form in ("x2", "x4"):
-            count = 2 if found.form == "x2" else 4
-            source, target = self._shape(found.source, count, False), self._shape(found.target, count, False)
+        wide, narrow = Scalar(form.source).bits, Scalar(form.target).bits
+        scalar, every = form.unit == "s", form.form == "all"
+        source = self._shape(form.source, 1 if scalar or not every else max(1, wide // narrow), scalar)
+        target = self._shape(form.target, 1 if scalar or not every else max(1, narrow // wide), scalar)
+        if form.form in ("x2", "x4"):
+            count = 2 if form.form == "x2" else 4
+            source, target = self._shape(form.source, count, False), self._shape(form.target, count, False)
         if isinstance(source, Vector) and isinstance(given[0].type, Vector):
             value = self.bits_as(given[0], source)
         else:
             value = self.converted(given[0], source)
-        place = 1
+        lane_index = 1
         shift = ""
-        if found.integer:
+        if form.integer:
             scalar_shift = isinstance(given[1].type, Scalar)
             shift = self.operand(self.converted(given[1], INT)) if scalar_shift else given[1].text
-            place = 2
+            lane_index = 2
         lane = None
-        if self._has_lane(found, wide, narrow):
-            lane = self.number(name, given[place], "the lane")
-            place += 1
-        call = IntrinsicCall(next(iter(intrinsics().values())), found.unit, found.target, found.target, found.lanewise,
+        if self._has_lane(form, wide, narrow):
+            lane = self.number(name, given[lane_index], "the lane")
+            lane_index += 1
+        call = IntrinsicCall(next(iter(intrinsics().values())), form.unit, form.target, form.target, form.lanewise,
                     frozenset())  # fmt: skip
-        switches = f"{_ROUNDINGS} LINEAR" if found.integer else f"{_ROUNDINGS} CLIP_FP LINEAR"
-        tail = self.tail(name, call, given, place, target, known=switches)
+        switches = f"{_ROUNDINGS} LINEAR" if form.integer else f"{_ROUNDINGS} CLIP_FP LINEAR"
+        tail = self.tail(name, call, given, lane_index, target, known=switches)
         if tail.never:
             return self._kept(tail, target)
         if tail.switches & LINEAR and wide != narrow and not scalar:
-            return self._ordered(name, found, value, given[1] if found.integer else value, tail, target, into)
-        narrows_all = self.since("greco") or (found.source, found.target) == ("f32", "bf16")
+            return self._ordered(name, form, value, given[1] if form.integer else value, tail, target, into)
+        narrows_all = self.since("greco") or (form.source, form.target) == ("f32", "bf16")
         if every and wide > narrow and not scalar and not narrows_all:
-            return self._one_by_one(found, value, shift, tail, target, into)
-        head = self._head(found, lane, tail.switches)
+            return self._one_by_one(form, value, shift, tail, target, into)
+        head = self._head(form, lane, tail.switches)
         texts = [self.in_register(value).text, *([shift] if shift else [])]
-        partly = lane is not None or (found.form == "single" and wide > narrow)
+        partly = lane is not None or (form.form == "single" and wide > narrow)
         return self._emit_text(head, tail, target, texts, into, partly=partly)
 
     def _ordered(
-        self, name: str, found: IntrinsicConversion, value: Value, shift: Value, tail: Tail, target: CType,
+        self, name: str, form: IntrinsicConversion, value: Value, shift: Value, tail: Tail, target: CType,
         into: str | None,
     ) -> Value:  # fmt: skip
         """Return the result of an all-lanes conversion with SW_LINEAR: every element stays at its place."""
-        if found.form != "all":
-            end = "vb" if found.lanewise else "b"
+        if form.form != "all":
+            end = "vb" if form.lanewise else "b"
             message = f"{name} converts one lane of its registers; SW_LINEAR applies to the order of all lanes"
-            raise self.refused(message, f"v_convert_{found.integer or found.source}_to_{found.target}_all_{end}")
-        if found.lanewise:
+            raise self.refused(message, f"v_convert_{form.integer or form.source}_to_{form.target}_all_{end}")
+        if form.lanewise:
             message = f"no source documents which lanes the predicate of {name} selects with SW_LINEAR"
-            raise self.refused(message, f"{name[:-2]}b, then v_{found.target}_mov_vb")
-        if found.integer and not isinstance(shift.type, Scalar):
+            raise self.refused(message, f"{name[:-2]}b, then v_{form.target}_mov_vb")
+        if form.integer and not isinstance(shift.type, Scalar):
             raise self.refused(f"no source documents the lanes of the shifts of {name} with SW_LINEAR", "one shift")
         path = None
-        if found.integer:
-            row = self.target.integer_convert(f"convert_{found.integer}", found.target)
+        if form.integer:
+            row = self.target.integer_convert(f"convert_{form.integer}", form.target)
             mode = rounding(tail.switches) or "csr"
-            hop = PathHop(HopMethod.NARROW, found.source, found.target, row, integer_rounding=mode)
-            path = Path(found.source, found.target, (hop,), Status.DOCUMENTED, ())
-        count = self.operand(self.converted(shift, INT)) if found.integer else ""
+            hop = PathHop(HopMethod.NARROW, form.source, form.target, row, integer_rounding=mode)
+            path = Path(form.source, form.target, (hop,), Status.DOCUMENTED, ())
+        count = self.operand(self.converted(shift, INT)) if form.integer else ""
         result = self._in_order(value, target, tail.switches, None, path=path, shift=count)
         if not tail.predicate or tail.income is None:
             return self.in_register(result, into)
@@ -127,39 +127,39 @@ class Conversions(Intrinsics):
         return kept
 
     def _shape(self, element: str, count: int, scalar: bool) -> CType:
-        held = {"i4": "i8", "u4": "u8"}.get(element, element)
-        return Scalar(held) if scalar else group_of(held, count)
+        storage = {"i4": "i8", "u4": "u8"}.get(element, element)
+        return Scalar(storage) if scalar else group_of(storage, count)
 
-    def _has_lane(self, found: IntrinsicConversion, wide: int, narrow: int) -> bool:
+    def _has_lane(self, form: IntrinsicConversion, wide: int, narrow: int) -> bool:
         """Return whether the call names a lane: the narrowing ones of vectors do, but of f32 to bf16 on the oldest."""
-        if found.unit == "s" or found.form in ("all", "x2", "x4") or wide <= narrow:
+        if form.unit == "s" or form.form in ("all", "x2", "x4") or wide <= narrow:
             return False
-        if (found.source, found.target) == ("f32", "bf16"):
-            return found.form == "" and self.since("gaudib")
-        return not (found.integer and found.target == "u4")
+        if (form.source, form.target) == ("f32", "bf16"):
+            return form.form == "" and self.since("gaudib")
+        return not (form.integer and form.target == "u4")
 
-    def _head(self, found: IntrinsicConversion, lane: int | None, switches: int) -> str:
-        mode = rounding(switches) or ("csr" if found.integer else "")
+    def _head(self, form: IntrinsicConversion, lane: int | None, switches: int) -> str:
+        mode = rounding(switches) or ("csr" if form.integer else "")
         lanes = [f"lane_sel={lane}"] if lane is not None else []
-        every = ["all_lanes"] if found.form == "all" else ["single_lane"] if found.form == "single" else []
-        if found.integer:
-            width = [_INTEGER_WIDTH[found.target]] if found.integer in ("int32", "uint32") else []
-            narrow = [] if found.target in ("i4", "u4") else every
-            return " ".join([f"convert_{found.integer}", *lanes, *narrow, *width, *([mode] if mode else [])])
-        extra = [found.form] if found.form in ("x2", "x4") else every if found.form == "all" else []
+        every = ["all_lanes"] if form.form == "all" else ["single_lane"] if form.form == "single" else []
+        if form.integer:
+            width = [_INTEGER_WIDTH[form.target]] if form.integer in ("int32", "uint32") else []
+            narrow = [] if form.target in ("i4", "u4") else every
+            return " ".join([f"convert_{form.integer}", *lanes, *narrow, *width, *([mode] if mode else [])])
+        extra = [form.form] if form.form in ("x2", "x4") else every if form.form == "all" else []
         clip = words((switches & CLIP_FP, "clip_fp"))
-        middle = [*lanes, *extra, f"target_type={TARGET_SPELLINGS[found.target]}", *([mode] if mode else []), *clip]
-        return " ".join([f"convert.{found.source}", *middle])
+        middle = [*lanes, *extra, f"target_type={TARGET_SPELLINGS[form.target]}", *([mode] if mode else []), *clip]
+        return " ".join([f"convert.{form.source}", *middle])
 
     def _one_by_one(
-        self, found: IntrinsicConversion, value: Value, shift: str, tail: Tail, target: CType, into: str | None
+        self, form: IntrinsicConversion, value: Value, shift: str, tail: Tail, target: CType, into: str | None
     ) -> Value:
         """Narrow lane by lane, as the header's macro does if no form takes all lanes."""
         members = value.type.members if isinstance(value.type, Group) else ()
         result = self.temp(target)
         if tail.predicate and tail.income is not None:
             self.move(result.text, tail.income)
-        single = IntrinsicConversion(found.unit, found.source, found.target, "", found.lanewise, found.integer)
+        single = IntrinsicConversion(form.unit, form.source, form.target, "", form.lanewise, form.integer)
         for lane in range(len(members)):
             lane_number = lane if self._has_lane(single, 2, 1) or lane else 0
             head = self._head(single, lane_number, tail.switches)
@@ -185,14 +185,16 @@ class Conversions(Intrinsics):
         Return None for other names.
         """
         match = AGGREGATES.fullmatch(name)
-        source, target = (type_named(each) for each in match.groups()[1:]) if match else (None, None)
+        source, target = (type_named(spelling) for spelling in match.groups()[1:]) if match else (None, None)
         if match is None or not isinstance(source, Vector | Group) or not isinstance(target, Vector | Group):
             return None
         given = list(arguments)
         self._need(name, given, 1 + bool(match[1]), 2 + bool(match[1]))
         self.check_type(source)
         self.check_type(target)
-        old, new = (_aggregate(each, kind) for each, kind in zip(match.groups()[1:], (source, target), strict=True))
+        old, new = (
+            _aggregate(type_text, kind) for type_text, kind in zip(match.groups()[1:], (source, target), strict=True)
+        )
         integer = match[1] or ""
         if new.bits == 4:  # CONVERT_INT alone makes four bits
             integer = "uint" if old.element.startswith("u") else "int"
@@ -211,27 +213,30 @@ class Conversions(Intrinsics):
     ) -> Value:
         """Convert values with equal numbers of elements, by instructions on whole registers, or linearly."""
         old, new = _parts(value.type), _parts(target)
-        one, two = elements or (old[0].element.name, new[0].element.name)
-        counts = [len(each) * (512 if name[1:] == "4" else each[0].lanes) for each, name in ((old, one), (new, two))]
+        source, two = elements or (old[0].element.name, new[0].element.name)
+        counts = [
+            len(vectors) * (512 if name[1:] == "4" else vectors[0].lanes)
+            for vectors, name in ((old, source), (new, two))
+        ]
         if len({*old}) > 1 or len({*new}) > 1 or counts[0] != counts[1]:
             raise self.wrong(f"{value.type} cannot be converted to {target}: the numbers of elements differ")
-        direct = direct_hop(one, two, self.target)
+        direct = direct_hop(source, two, self.target)
         if direct is None or direct.means is not HopMethod.CONVERT:
             order = Order.LINEAR if switches & LINEAR or len(old) == len(new) else Order.SWIZZLE
             return self._in_order(value, target, switches, into, order=order)
         if len(old) == len(new) and (self.since("greco") or len(old) == 1):
-            mode, found = rounding(switches), self.dest(target, into)
+            mode, result = rounding(switches), self.dest(target, into)
             every = "all_lanes " if self.since("greco") else ""
             clip = " clip_fp" if switches & CLIP_FP else ""
             words = " ".join(filter(None, (f"target_type={TARGET_SPELLINGS[two]}", mode))) + clip
-            self.emit(f"convert.{one} {every}{words} {found.text}, {value.text}")
-            return found
+            self.emit(f"convert.{source} {every}{words} {result.text}, {value.text}")
+            return result
         whole = has_all_lanes(direct) or (len(new) < len(old) and not self.since("greco"))
         if len(old) == len(new) or switches & LINEAR or not whole:
             order = Order.LINEAR if len(old) == len(new) or switches & LINEAR else Order.SWIZZLE
-            return self._in_order(value, target, switches, into, order=order, path=path_of(one, two, self.target))
-        form = IntrinsicConversion("v", one, two, "all", False, "")
-        return self._in_blocks(f"v_convert_{one}_to_{two}", form, value, target, [self.const(switches, INT)], into)
+            return self._in_order(value, target, switches, into, order=order, path=path_of(source, two, self.target))
+        form = IntrinsicConversion("v", source, two, "all", False, "")
+        return self._in_blocks(f"v_convert_{source}_to_{two}", form, value, target, [self.const(switches, INT)], into)
 
     def _in_blocks(
         self, name: str, form: IntrinsicConversion, value: Value, target: CType, rest: list[Value], into: str | None
@@ -249,9 +254,9 @@ class Conversions(Intrinsics):
                 source = self.temp(Group(old[:size]))
                 for part in range(size):
                     self.move(member_text(source, part), Value(old[0], member_text(value, block * size + part)))
-            found = self.conversion(name, form, [source, *rest], None)
+            converted_block = self.conversion(name, form, [source, *rest], None)
             for part in range(count):
-                text = found.text if count == 1 else member_text(found, part)
+                text = converted_block.text if count == 1 else member_text(converted_block, part)
                 self.move(member_text(result, block * count + part), Value(new[0], text))
         return self.in_register(result, into)
 
@@ -264,9 +269,9 @@ class Conversions(Intrinsics):
         word = rounding(switches) or "csr"
         try:
             path = path or path_of(old[0].element.name, new[0].element.name, self.target)
-            one, two = (ElementVector(name, VECTOR_BITS // bits_of(name) * len(each)) for each, name in
+            source_vector, two = (ElementVector(name, VECTOR_BITS // bits_of(name) * len(vectors)) for vectors, name in
                         ((old, path.src), (new, path.dst)))  # fmt: skip
-            sequence = build(path, one, two, order, lambda hop: hop.word or word, self.target)
+            sequence = build(path, source_vector, two, order, lambda hop: hop.word or word, self.target)
         except CastsimError as error:
             raise error.at(self.span()) from None
         named = self.appended(sequence, [value], " clip_fp" if switches & CLIP_FP else "", shift)
@@ -274,24 +279,24 @@ class Conversions(Intrinsics):
 
     def _collected(self, sequence: Steps, named: dict[int, str], target: CType, into: str | None) -> Value:
         """Return the result of a sequence that was written, moved to registers of its type."""
-        found, kinds = self.temp(target), _parts(target)
-        parts = [part for held in sequence.outputs[0].registers for part in held.parts]
-        for place, (kind, part) in enumerate(zip(kinds, parts, strict=True)):
-            text = found.text if len(kinds) == 1 else member_text(found, place)
+        result, kinds = self.temp(target), _parts(target)
+        parts = [part for register in sequence.outputs[0].registers for part in register.parts]
+        for index, (kind, part) in enumerate(zip(kinds, parts, strict=True)):
+            text = result.text if len(kinds) == 1 else member_text(result, index)
             self.move(text, Value(kind, self.held_text(part, named)))
-        return self.in_register(found, into)
+        return self.in_register(result, into)
 
     def _registers(self, sequence: Steps, values: Sequence[Value]) -> Iterator[tuple[Held, Value]]:
         """Yield the registers of a sequence's inputs with values, whose aggregates are taken apart where it does so."""
         parts = [part for value in values for part in _members(value)]
-        for held in (each for port in sequence.inputs for each in port.registers if each.part in (None, 0)):
-            given, parts = parts[: held.size], parts[held.size :]
-            whole = next((each for each in values if _members(each) == given), given[0])
-            if held.size > 1 and whole is given[0]:
-                whole = self.temp(Group(tuple(kind for each in given for kind in _parts(each.type))))
-                for place, part in enumerate(given):
-                    self.move(member_text(whole, place), part)
-            yield held, whole
+        for register in (slot for port in sequence.inputs for slot in port.registers if slot.part in (None, 0)):
+            given, parts = parts[: register.size], parts[register.size :]
+            whole = next((candidate for candidate in values if _members(candidate) == given), given[0])
+            if register.size > 1 and whole is given[0]:
+                whole = self.temp(Group(tuple(kind for argument in given for kind in _parts(argument.type))))
+                for index, part in enumerate(given):
+                    self.move(member_text(whole, index), part)
+            yield register, whole
 
     def appended(
         self, sequence: Steps, given: Sequence[Value], more: str = "", shift: str = "", scalars: Sequence[Value] = ()
@@ -303,14 +308,14 @@ class Conversions(Intrinsics):
         """
         changed = {step.operands[0].number for step in sequence.steps if isinstance(step.operands[0], Held)}
         named = {scalar.value.number: value.text for scalar, value in zip(sequence.scalars, scalars, strict=True)}
-        for held, value in self._registers(sequence, given):
-            named[held.number] = value.text
-            if held.number in changed:
-                named[held.number] = self.register(value.type)
-                self.move(named[held.number], value)
+        for register, value in self._registers(sequence, given):
+            named[register.number] = value.text
+            if register.number in changed:
+                named[register.number] = self.register(value.type)
+                self.move(named[register.number], value)
         for step in sequence.steps:
-            texts = [hex(each & WORD) if isinstance(each, int) else self.held_text(each, named)
-                     for each in step.operands]  # fmt: skip
+            texts = [hex(operand & WORD) if isinstance(operand, int) else self.held_text(operand, named)
+                     for operand in step.operands]  # fmt: skip
             if shift and step.head.startswith(("convert_int", "convert_uint")):
                 texts[-1] = shift
             where = ""
@@ -319,13 +324,13 @@ class Conversions(Intrinsics):
             self.emit(f"{step.head}{more if step.head.startswith('convert.') else ''} {', '.join(texts)}", where)
         return named
 
-    def held_text(self, held: Held, names: dict[int, str]) -> str:
+    def held_text(self, slot: Held, names: dict[int, str]) -> str:
         """Return the name in the text of a register of a sequence, a new one if it has none yet."""
-        if held.number not in names:
+        if slot.number not in names:
             kinds: dict[str, CType] = {"VP": Mask(64), "S": FLOAT, "SP": BOOL}
-            names[held.number] = self.register(kinds.get(held.file.value, group_of("f32", held.size)))
-        text = names[held.number]
-        return text if held.part is None or held.size == 1 else member_text(Value(FLOAT, text), held.part)
+            names[slot.number] = self.register(kinds.get(slot.file.value, group_of("f32", slot.size)))
+        text = names[slot.number]
+        return text if slot.part is None or slot.size == 1 else member_text(Value(FLOAT, text), slot.part)
 
     # -------------------------------------------------------------------------------------------------------- values
 
@@ -378,13 +383,13 @@ class Conversions(Intrinsics):
         mode, modes = rounding(switches) or "csr", path.modes(self.target)
         if switches and mode not in modes:
             message = f"{path} on {self.generation} has no rounding mode {mode}" + ("" if modes else " or any other")
-            raise self.refused(message, *(f"SW_{each.upper()}" for each in modes[:5]))
+            raise self.refused(message, *(f"SW_{mode_word.upper()}" for mode_word in modes[:5]))
         return self._in_order(value, kind, switches, into, path=path)
 
 
 def _parts(kind: CType) -> tuple[Vector, ...]:
     if isinstance(kind, Group):
-        return tuple(each for each in kind.members if isinstance(each, Vector))
+        return tuple(member for member in kind.members if isinstance(member, Vector))
     return (kind,) if isinstance(kind, Vector) else ()
 
 
@@ -392,7 +397,7 @@ def _members(value: Value) -> list[Value]:
     parts = _parts(value.type)
     if len(parts) == 1:
         return [value]
-    return [Value(kind, member_text(value, place)) for place, kind in enumerate(parts)]
+    return [Value(kind, member_text(value, index)) for index, kind in enumerate(parts)]
 
 
 def _aggregate(name: str, kind: CType) -> ElementVector:

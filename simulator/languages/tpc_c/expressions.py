@@ -131,11 +131,11 @@ class Expressions(Library, Declared):
     def constant(self, node: Any, what: str) -> int:
         """Return the value of an expression that has to be a known integer."""
         count = len(self.lines)
-        found = self.value(node)
-        if not found.known or not isinstance(found.type, Scalar) or found.type.is_float:
+        value = self.value(node)
+        if not value.known or not isinstance(value.type, Scalar) or value.type.is_float:
             raise self.wrong(f"{what} must be an integer constant", node=node)
         del self.lines[count:]
-        return int(found.const or 0)
+        return int(value.const or 0)
 
     def _on_Constant(self, node: Any, into: str | None) -> Value:  # noqa: N802
         if node.type == "string":
@@ -166,18 +166,18 @@ class Expressions(Library, Declared):
         return self.const(number, UNSIGNED if unsigned else INT)
 
     def _on_ID(self, node: Any, into: str | None) -> Value:  # noqa: N802
-        found = self.variable(node.name)
-        if found is None:
+        variable = self.variable(node.name)
+        if variable is None:
             return self._named(node.name)
-        if found.address is not None and not isinstance(found.type, Array):
-            return self.loaded(self._memory(found), into)
-        if isinstance(found.type, Struct):
-            return self._whole(found)
-        if found.value is None:
-            if isinstance(found.type, Array):
+        if variable.address is not None and not isinstance(variable.type, Array):
+            return self.loaded(self._memory(variable), into)
+        if isinstance(variable.type, Struct):
+            return self._whole(variable)
+        if variable.value is None:
+            if isinstance(variable.type, Array):
                 raise self.wrong(f"{node.name} is an array; use one of its elements", f"{node.name}[0]")
             raise self.wrong(f"{node.name} has no value")
-        return found.value
+        return variable.value
 
     def _named(self, name: str) -> Value:
         preloaded = self.named_value(name)
@@ -201,12 +201,12 @@ class Expressions(Library, Declared):
             return Value(BOOL, const=int(word == "or"))
         if left.known or self.is_pure(node.right):
             return self.both(left, self.converted(self.value(node.right), BOOL), word)
-        found = self.in_register(left, self.register(BOOL))
+        result = self.in_register(left, self.register(BOOL))
         end = self.label()
-        self.emit(f"jmpr {end}", self.predicate_text(found, inverted=word == "and"))
-        self.in_register(self.converted(self.value(node.right), BOOL), found.text)
+        self.emit(f"jmpr {end}", self.predicate_text(result, inverted=word == "and"))
+        self.in_register(self.converted(self.value(node.right), BOOL), result.text)
         self.place(end)
-        return found
+        return result
 
     def _on_UnaryOp(self, node: Any, into: str | None) -> Value:  # noqa: N802
         sign = node.op
@@ -215,11 +215,11 @@ class Expressions(Library, Declared):
         if sign == "*":
             return self._dereferenced(node.expr, into)
         if sign == "&":
-            found = self._variable_at(node.expr)
-            if found is None or any(each is found for each in self.scopes[0].values()):
+            variable = self._variable_at(node.expr)
+            if variable is None or any(candidate is variable for candidate in self.scopes[0].values()):
                 message = "& is supported only on variables, as an argument or to share bits"
                 raise self.refused(message, "f(&x)", "*(int64 *)&x")
-            return Value(Pointer(found.type, "variable"), target=found)
+            return Value(Pointer(variable.type, "variable"), target=variable)
         if sign == "sizeof":
             kind = self.type_of(node.expr) if type(node.expr).__name__ == "Typename" else self._quiet(node.expr).type
             return Value(UNSIGNED, const=self.size_of(kind))
@@ -229,13 +229,13 @@ class Expressions(Library, Declared):
 
     def _quiet(self, node: Any) -> Value:
         count = len(self.lines)
-        found = self.value(node)
+        value = self.value(node)
         del self.lines[count:]
-        return found
+        return value
 
     def _stepped(self, node: Any, into: str | None) -> Value:
-        place = self.at(node.expr)
-        old = self.loaded(place)
+        target = self.at(node.expr)
+        old = self.loaded(target)
         if isinstance(old.type, Index):
             raise self.wrong(f"operator {node.op.removeprefix('p')} does not take int5", "a coordinate, p[1]++")
         if node.op.startswith("p") and self.wants_value:
@@ -243,10 +243,10 @@ class Expressions(Library, Declared):
             self.move(kept.text, old)
         else:
             kept = old
-        one = self.const(1, INT)
-        new = self.binary("+" if "++" in node.op else "-", old, one, place.text or None)
-        self.store(place, new)
-        return kept if node.op.startswith("p") else self.loaded(place) if place.index is None else new
+        step = self.const(1, INT)
+        new = self.binary("+" if "++" in node.op else "-", old, step, target.text or None)
+        self.store(target, new)
+        return kept if node.op.startswith("p") else self.loaded(target) if target.index is None else new
 
     wants_value = True
     """Whether the value of the expression being compiled is read."""
@@ -270,9 +270,9 @@ class Expressions(Library, Declared):
             raise self.wrong(f"* takes a pointer, not {pointer.type}")
         return LValue(pointer.type.to, address=pointer)
 
-    def on_pointer(self, sign: str, one: Value, two: Value) -> Value:
+    def on_pointer(self, sign: str, left: Value, two: Value) -> Value:
         """Return a local address, some elements further."""
-        pointer, other = (one, two) if isinstance(one.type, Pointer) else (two, one)
+        pointer, other = (left, two) if isinstance(left.type, Pointer) else (two, left)
         kind = pointer.type
         if (
             not isinstance(kind, Pointer)
@@ -281,109 +281,109 @@ class Expressions(Library, Declared):
             or other.type not in (INT, UNSIGNED)
         ):
             raise self.wrong(
-                f"operator {sign} does not take {one.type} and {two.type}", "gen_addr with other coordinates"
+                f"operator {sign} does not take {left.type} and {two.type}", "gen_addr with other coordinates"
             )
         step = self.binary("*", other, self.const(self.slot_size(kind.to), INT))
-        found = self.binary(sign, Value(INT, pointer.text, pointer.const, pointer.temp), step)
-        return Value(kind, found.text, found.const, found.temp)
+        moved = self.binary(sign, Value(INT, pointer.text, pointer.const, pointer.temp), step)
+        return Value(kind, moved.text, moved.const, moved.temp)
 
     def _on_TernaryOp(self, node: Any, into: str | None) -> Value:  # noqa: N802
         condition, inverted = self.truth(self.value(node.cond))
         if condition.known:
             return self.value(node.iftrue if condition.const else node.iffalse, into)
         pure = self.is_pure(node.iftrue) and self.is_pure(node.iffalse)
-        one = self._quiet(node.iftrue) if not pure else self.value(node.iftrue)
+        value = self._quiet(node.iftrue) if not pure else self.value(node.iftrue)
         two = self._quiet(node.iffalse) if not pure else self.value(node.iffalse)
-        kind = self._meeting(one, two)
+        kind = self._meeting(value, two)
         if pure:
-            found = self.temp(kind)
-            self.in_register(self.converted(two, kind), found.text)
-            other = self.converted(one, kind)
-            self.move(found.text, other, self.predicate_text(condition, inverted=inverted))
-            return found
-        found = self.dest(kind, into) if isinstance(kind, Pointer) else self.temp(kind)
+            result = self.temp(kind)
+            self.in_register(self.converted(two, kind), result.text)
+            other = self.converted(value, kind)
+            self.move(result.text, other, self.predicate_text(condition, inverted=inverted))
+            return result
+        result = self.dest(kind, into) if isinstance(kind, Pointer) else self.temp(kind)
         other_label, end = self.label(), self.label()
         self.emit(f"jmpr {other_label}", self.predicate_text(condition, inverted=not inverted))
-        self.in_register(self.converted(self.value(node.iftrue, found.text), kind), found.text)
+        self.in_register(self.converted(self.value(node.iftrue, result.text), kind), result.text)
         self.emit(f"jmpr {end}")
         self.place(other_label)
-        self.in_register(self.converted(self.value(node.iffalse, found.text), kind), found.text)
+        self.in_register(self.converted(self.value(node.iffalse, result.text), kind), result.text)
         self.place(end)
-        return found
+        return result
 
-    def _meeting(self, one: Value, two: Value) -> CType:
-        if one.type == two.type:
-            return one.type
-        if isinstance(one.type, Scalar) and isinstance(two.type, Scalar):
-            return common(one.type, two.type)
-        if isinstance(one.type, Vector) and isinstance(two.type, Scalar):
-            return one.type
-        if isinstance(two.type, Vector) and isinstance(one.type, Scalar):
+    def _meeting(self, left: Value, two: Value) -> CType:
+        if left.type == two.type:
+            return left.type
+        if isinstance(left.type, Scalar) and isinstance(two.type, Scalar):
+            return common(left.type, two.type)
+        if isinstance(left.type, Vector) and isinstance(two.type, Scalar):
+            return left.type
+        if isinstance(two.type, Vector) and isinstance(left.type, Scalar):
             return two.type
-        raise self.wrong(f"the two sides of ?: have different types, {one.type} and {two.type}")
+        raise self.wrong(f"the two sides of ?: have different types, {left.type} and {two.type}")
 
     # ---------------------------------------------------------------------------------------------------- assignments
 
     def _on_Assignment(self, node: Any, into: str | None) -> Value:  # noqa: N802
-        place = self.at(node.lvalue)
-        if place.constant:
-            raise self.wrong(f"{place.constant} is const and cannot be assigned to")
+        target = self.at(node.lvalue)
+        if target.constant:
+            raise self.wrong(f"{target.constant} is const and cannot be assigned to")
         wants, self.wants_value = self.wants_value, True
         if node.op == "=":
-            value = self.converted(self.value(node.rvalue, place.text or None), place.type, into=place.text or None)
-            self.store(place, value)
+            value = self.converted(self.value(node.rvalue, target.text or None), target.type, into=target.text or None)
+            self.store(target, value)
             self.wants_value = wants
-            return value if place.index is not None or place.address is not None else self.loaded(place)
+            return value if target.index is not None or target.address is not None else self.loaded(target)
         right = self.value(node.rvalue)
-        if place.index is not None and node.op[:-1] in OPERATORS:
-            return self._on_dimension(node.op[:-1], place, right)
-        old = self.loaded(place)
-        new = self.binary(node.op[:-1], old, right, (place.text or None) if self._same(old, right, place) else None)
-        value = self.converted(new, place.type, into=place.text or None)
-        self.store(place, value)
+        if target.index is not None and node.op[:-1] in OPERATORS:
+            return self._on_dimension(node.op[:-1], target, right)
+        old = self.loaded(target)
+        new = self.binary(node.op[:-1], old, right, (target.text or None) if self._same(old, right, target) else None)
+        value = self.converted(new, target.type, into=target.text or None)
+        self.store(target, value)
         self.wants_value = wants
-        return value if place.index is not None or place.address is not None else self.loaded(place)
+        return value if target.index is not None or target.address is not None else self.loaded(target)
 
-    def _same(self, old: Value, right: Value, place: LValue) -> bool:
+    def _same(self, old: Value, right: Value, target: LValue) -> bool:
         """Return whether the result of a compound assignment has the type of the place and may be computed in it."""
-        if isinstance(place.type, Scalar) and isinstance(old.type, Scalar):
-            return isinstance(right.type, Scalar) and place.type == common(old.type, right.type)
+        if isinstance(target.type, Scalar) and isinstance(old.type, Scalar):
+            return isinstance(right.type, Scalar) and target.type == common(old.type, right.type)
         return True
 
-    def _on_dimension(self, sign: str, place: LValue, right: Value) -> Value:
+    def _on_dimension(self, sign: str, target: LValue, right: Value) -> Value:
         """Compile `p[2] += s`: one instruction on one coordinate."""
-        assert place.index is not None
-        register, dimension = place.index
+        assert target.index is not None
+        register, dimension = target.index
         text = self.operand(self.converted(right, INT))
         both = f"{text}, {register}" if sign != "-" else f"{register}, {text}"
         self.emit(f"{OPERATORS[sign]}.i32 b{1 << dimension:05b} {register}, {both}")
-        return self.loaded(place) if self.wants_value else Value(INT, const=0)
+        return self.loaded(target) if self.wants_value else Value(INT, const=0)
 
-    def store(self, place: LValue, value: Value) -> None:
+    def store(self, target: LValue, value: Value) -> None:
         """Store a value of the right type in its place."""
-        if place.variable is not None:
-            held = [self._fixed(each) for each in self.converted(value, place.type).parts]
-            for part, each in zip(place.variable.parts, held, strict=True):
-                self.store(self._place_in(part, ""), each)
-        elif place.index is not None:
-            register, dimension = place.index
+        if target.variable is not None:
+            part_values = [self._fixed(part_value) for part_value in self.converted(value, target.type).parts]
+            for part, part_value in zip(target.variable.parts, part_values, strict=True):
+                self.store(self._place_in(part, ""), part_value)
+        elif target.index is not None:
+            register, dimension = target.index
             self.emit(f"set_indx {register}, b{1 << dimension:05b}, {self.operand(self.converted(value, INT))}")
-        elif place.address is not None:
-            self._to_memory(place, self.converted(value, place.type))
-        elif value.text != place.text or value.known:
-            self.move(place.text, self.converted(value, place.type))
+        elif target.address is not None:
+            self._to_memory(target, self.converted(value, target.type))
+        elif value.text != target.text or value.known:
+            self.move(target.text, self.converted(value, target.type))
 
-    def loaded(self, place: LValue, into: str | None = None) -> Value:
+    def loaded(self, source: LValue, into: str | None = None) -> Value:
         """Return the value of a place."""
-        if place.variable is not None:
-            return self._whole(place.variable)
-        if place.index is not None:
-            found = self.dest(INT, into)
-            self.emit(f"mov_irf_dim {hex(place.index[1])} {found.text}, {place.index[0]}")
-            return found
-        if place.address is not None:
-            return self._from_memory(place, into)
-        return Value(place.type, place.text)
+        if source.variable is not None:
+            return self._whole(source.variable)
+        if source.index is not None:
+            result = self.dest(INT, into)
+            self.emit(f"mov_irf_dim {hex(source.index[1])} {result.text}, {source.index[0]}")
+            return result
+        if source.address is not None:
+            return self._from_memory(source, into)
+        return Value(source.type, source.text)
 
     def at(self, node: Any) -> LValue:
         """Return the place that an expression denotes."""
@@ -405,13 +405,13 @@ class Expressions(Library, Declared):
             self.here = before
 
     def _place_of(self, name: str) -> LValue:
-        found = self.variable(name)
-        if found is None:
+        variable = self.variable(name)
+        if variable is None:
             self._named(name)
             raise self.wrong(f"{name} cannot be assigned to")
-        if isinstance(found.type, Array):
+        if isinstance(variable.type, Array):
             raise self.wrong(f"{name} is an array and cannot be assigned to", f"{name}[0]")
-        return self._place_in(found, name)
+        return self._place_in(variable, name)
 
     def _place_in(self, variable: Variable, name: str) -> LValue:
         """Return the place of a variable; `name` is its name in messages."""
@@ -427,10 +427,10 @@ class Expressions(Library, Declared):
     def _whole(self, variable: Variable) -> Value:
         """Return a structure as a value."""
         parts = []
-        for each in variable.parts:
-            if isinstance(each.type, Array):
+        for part in variable.parts:
+            if isinstance(part.type, Array):
                 raise self.refused(f"{variable.type} contains an array and cannot be copied as a whole", "its elements")
-            parts.append(self._whole(each) if isinstance(each.type, Struct) else each.value or self.temp(each.type))
+            parts.append(self._whole(part) if isinstance(part.type, Struct) else part.value or self.temp(part.type))
         return Value(variable.type, parts=tuple(parts))
 
     def _fixed(self, value: Value) -> Value:
@@ -445,21 +445,21 @@ class Expressions(Library, Declared):
         if name == "ID":
             return self.variable(node.name)
         if name == "UnaryOp" and node.op == "*":
-            found: Variable | None = self.value(node.expr).target
-            return found
+            variable: Variable | None = self.value(node.expr).target
+            return variable
         if name == "StructRef":
             base = self.value(node.name).target if node.type == "->" else self._variable_at(node.name)
             if base is None:
                 return None
             if isinstance(base.type, Struct):
-                names = [each for each, _ in base.type.members]
+                names = [field_name for field_name, _ in base.type.members]
                 if node.field.name not in names:
                     raise self.wrong(f"{base.type} has no member {node.field.name}", *names)
                 part: Variable = base.parts[names.index(node.field.name)]
                 return replace(part, constant=part.constant or base.constant)
             if isinstance(base.type, Group) and base.value is not None:
-                place = self._group_member(base.value, node.field.name)
-                return Variable(place.type, Value(place.type, place.text), constant=base.constant)
+                member = self._group_member(base.value, node.field.name)
+                return Variable(member.type, Value(member.type, member.text), constant=base.constant)
         if name == "ArrayRef":
             base = self._variable_at(node.name)
             if base is not None and isinstance(base.type, Array) and base.address is None:
@@ -470,10 +470,10 @@ class Expressions(Library, Declared):
         return None
 
     def _on_ArrayRef(self, node: Any, into: str | None) -> Value:  # noqa: N802
-        place = self._element(node)
-        if place.text and not place.index:
-            return Value(place.type, place.text)
-        return self.loaded(place, into)
+        element = self._element(node)
+        if element.text and not element.index:
+            return Value(element.type, element.text)
+        return self.loaded(element, into)
 
     def _element(self, node: Any) -> LValue:
         """Return the place of an element of an array or of a coordinate of an int5."""
@@ -488,16 +488,24 @@ class Expressions(Library, Declared):
             return self._array_element(variable, name, indices)
         if variable is not None and variable.constant and isinstance(variable.type, Index):
             return replace(self._deeper(LValue(INDEX, self._place_in(variable, name).text), indices), constant=name)
-        held = self.value(base) if variable is None else (variable.value or self.loaded(self._place_in(variable, name)))
-        if isinstance(held.type, Pointer):
-            step = self.on_pointer("+", held, self._index(indices[0])) if not self._zero(indices[0]) else held
-            return self._deeper(LValue(held.type.to, address=step), indices[1:])
-        return self._deeper(LValue(held.type, held.text), indices)
+        base_value = (
+            self.value(base) if variable is None else (variable.value or self.loaded(self._place_in(variable, name)))
+        )
+        if isinstance(base_value.type, Pointer):
+            step = (
+                self.on_pointer("+", base_value, self._index(indices[0])) if not self._zero(indices[0]) else base_value
+            )
+            return self._deeper(LValue(base_value.type.to, address=step), indices[1:])
+        return self._deeper(LValue(base_value.type, base_value.text), indices)
 
     def in_registers(self, node: Any) -> bool:
         """Return whether an element is a coordinate of an int5."""
-        held = self.variable(node.name.name) if type(node.name).__name__ == "ID" else None
-        return held is not None and isinstance(held.type, Index) and type(node.subscript).__name__ in ("ID", "Constant")
+        variable = self.variable(node.name.name) if type(node.name).__name__ == "ID" else None
+        return (
+            variable is not None
+            and isinstance(variable.type, Index)
+            and type(node.subscript).__name__ in ("ID", "Constant")
+        )
 
     def _index(self, node: Any) -> Value:
         """Return the value of an index."""
@@ -507,26 +515,26 @@ class Expressions(Library, Declared):
         return self.converted(number, INT)
 
     def _zero(self, node: Any) -> bool:
-        found = self._quiet(node)
-        return found.known and not found.const
+        value = self._quiet(node)
+        return value.known and not value.const
 
-    def _deeper(self, place: LValue, indices: list[Any]) -> LValue:
+    def _deeper(self, lvalue: LValue, indices: list[Any]) -> LValue:
         if not indices:
-            return place
-        if isinstance(place.type, Index):
+            return lvalue
+        if isinstance(lvalue.type, Index):
             number = self._index(indices[0])
             variables = [self.variable(name) for name in names_of(indices[0])]
-            if not number.known or not all(each is None or each.constant for each in variables):
+            if not number.known or not all(variable is None or variable.constant for variable in variables):
                 raise self.wrong("the index of an int5 must be a constant", "const int", node=indices[0])
             dimension = int(number.const or 0)
             if not 0 <= dimension < 5:
                 raise self.wrong(f"an int5 has no coordinate {dimension}", "0 .. 4", node=indices[0])
-            if place.address is not None:
+            if lvalue.address is not None:
                 raise self.wrong("int5 in local memory is not supported")
-            return LValue(INT, index=(place.text, dimension))
-        if isinstance(place.type, Vector):
-            raise self.wrong(f"an element of a vector ({place.type}) can only be printed", "an intrinsic")
-        raise self.wrong(f"[] does not take {place.type}")
+            return LValue(INT, index=(lvalue.text, dimension))
+        if isinstance(lvalue.type, Vector):
+            raise self.wrong(f"an element of a vector ({lvalue.type}) can only be printed", "an intrinsic")
+        raise self.wrong(f"[] does not take {lvalue.type}")
 
     def _array_element(self, variable: Variable, name: str, indices: list[Any]) -> LValue:
         offset: Value = self.const(0, INT)
@@ -575,8 +583,8 @@ class Expressions(Library, Declared):
         return LValue(variable.type, address=Value(Pointer(variable.type, "local"), const=variable.address))
 
     def _on_StructRef(self, node: Any, into: str | None) -> Value:  # noqa: N802
-        place = self._member_place(node)
-        return self.loaded(place, into)
+        member = self._member_place(node)
+        return self.loaded(member, into)
 
     def _member_place(self, node: Any) -> LValue:
         variable = self._variable_at(node)
@@ -584,56 +592,60 @@ class Expressions(Library, Declared):
             return self._place_in(variable, node.field.name)
         if node.type != ".":
             raise self.refused("-> takes the address of a variable, &x", "a member by .v1")
-        held = self.value(node.name)
-        if isinstance(held.type, Struct):
-            names = [each for each, _ in held.type.members]
+        container = self.value(node.name)
+        if isinstance(container.type, Struct):
+            names = [field_name for field_name, _ in container.type.members]
             if node.field.name not in names:
-                raise self.wrong(f"{held.type} has no member {node.field.name}", *names)
-            part = held.parts[names.index(node.field.name)]
+                raise self.wrong(f"{container.type} has no member {node.field.name}", *names)
+            part = container.parts[names.index(node.field.name)]
             return self._place_in(self.variable_of(part.type, part), node.field.name)
-        return self._group_member(held, node.field.name)
+        return self._group_member(container, node.field.name)
 
     def variable_of(self, kind: CType, value: Value, *, constant: bool = False) -> Variable:
         """Return a variable that is a value."""
         if isinstance(kind, Struct):
-            parts = [self.variable_of(each.type, each, constant=constant) for each in value.parts]
+            parts = [self.variable_of(part.type, part, constant=constant) for part in value.parts]
             return Variable(kind, parts=parts, constant=constant)
-        held = self.in_register(value) if value.known and constant is False and isinstance(kind, Scalar) else value
-        return Variable(kind, Value(kind, held.text, held.const, target=held.target), constant=constant)
+        value_copy = (
+            self.in_register(value) if value.known and constant is False and isinstance(kind, Scalar) else value
+        )
+        return Variable(
+            kind, Value(kind, value_copy.text, value_copy.const, target=value_copy.target), constant=constant
+        )
 
-    def _group_member(self, held: Value, field: str) -> LValue:
-        names = [f"v{number + 1}" for number in range(len(held.type.members))] if isinstance(held.type, Group) else []
+    def _group_member(self, group: Value, field: str) -> LValue:
+        names = [f"v{number + 1}" for number in range(len(group.type.members))] if isinstance(group.type, Group) else []
         if field not in names:
-            raise self.wrong(f"{held.type} has no member {field}", *names)
-        assert isinstance(held.type, Group)
+            raise self.wrong(f"{group.type} has no member {field}", *names)
+        assert isinstance(group.type, Group)
         number = names.index(field)
-        return LValue(held.type.members[number], member_text(held, number))
+        return LValue(group.type.members[number], member_text(group, number))
 
     # --------------------------------------------------------------------------------------------------------- memory
 
-    def _from_memory(self, place: LValue, into: str | None) -> Value:
-        assert place.address is not None
-        kind, pointer = place.type, place.address
+    def _from_memory(self, source: LValue, into: str | None) -> Value:
+        assert source.address is not None
+        kind, pointer = source.type, source.address
         assert isinstance(pointer.type, Pointer)
         if pointer.type.space == "global":
             if not isinstance(kind, Scalar | Vector):
                 raise self.wrong(f"{kind} cannot be loaded through a global pointer")
-            found = self.dest(kind, into)
-            self.emit(f"ld_g {found.text}, {pointer.text}")
-            return found
-        found = self.temp(kind)
+            result = self.dest(kind, into)
+            self.emit(f"ld_g {result.text}, {pointer.text}")
+            return result
+        result = self.temp(kind)
         if isinstance(kind, Group):
             for number in range(len(kind.members)):
-                self.emit(f"ld_l_v {member_text(found, number)}, {self._vlm(pointer, 256 * number)}")
-            return found
-        found = self.dest(kind, into)
+                self.emit(f"ld_l_v {member_text(result, number)}, {self._vlm(pointer, 256 * number)}")
+            return result
+        result = self.dest(kind, into)
         if isinstance(kind, Vector | Mask):
-            self.emit(f"ld_l_v {found.text}, {self._vlm(pointer)}")
+            self.emit(f"ld_l_v {result.text}, {self._vlm(pointer)}")
         elif isinstance(kind, Scalar):
-            self.emit(f"ld_l {found.text}, {self.operand(self.bits_as(pointer, UNSIGNED))}")
+            self.emit(f"ld_l {result.text}, {self.operand(self.bits_as(pointer, UNSIGNED))}")
         else:
             raise self.wrong(f"{kind} cannot be in local memory")
-        return found
+        return result
 
     def _vlm(self, pointer: Value, offset: int = 0) -> str:
         address = self.bits_as(pointer, UNSIGNED)
@@ -641,9 +653,9 @@ class Expressions(Library, Declared):
             address = self.binary("+", address, self.const(offset, UNSIGNED))
         return self.local_address(address)
 
-    def _to_memory(self, place: LValue, value: Value) -> None:
-        assert place.address is not None
-        kind, pointer = place.type, place.address
+    def _to_memory(self, target: LValue, value: Value) -> None:
+        assert target.address is not None
+        kind, pointer = target.type, target.address
         assert isinstance(pointer.type, Pointer)
         if pointer.type.space == "global":
             if not isinstance(kind, Scalar):
@@ -675,9 +687,9 @@ class Expressions(Library, Declared):
             return self._whole(self.declared_part("literal", kind, node.init, constant=False))
         if isinstance(kind, Array | Void | TensorType):
             raise self.refused(f"a literal of type {kind} is not supported", "a variable")
-        found = self.temp(kind)
-        self.initialised(found, node.init)
-        return found
+        result = self.temp(kind)
+        self.initialised(result, node.init)
+        return result
 
     def declared_part(self, name: str, kind: CType, init: Any, *, constant: bool) -> Variable:
         """Return a new variable in registers with its initialiser, zeros where there is none."""
@@ -696,11 +708,11 @@ class Expressions(Library, Declared):
         elif isinstance(kind, Group):
             given = self.positions(kind, node)
             for number, member in enumerate(kind.members):
-                place = Value(member, member_text(target, number))
+                part = Value(member, member_text(target, number))
                 if number in given and (len(given) > 1 or given.get(0) is None):
-                    self.initialised(place, given[number])
+                    self.initialised(part, given[number])
                 else:
-                    self._zeroed(place, [given[number]] if number in given else [])
+                    self._zeroed(part, [given[number]] if number in given else [])
         elif isinstance(kind, Vector | Mask):
             self._zeroed(target, node.exprs)
         elif node.exprs and len(node.exprs) == 1:
@@ -714,18 +726,18 @@ class Expressions(Library, Declared):
         if isinstance(kind, Array):
             names, count = [], kind.count
         else:
-            names = [each for each, _ in kind.members] if isinstance(kind, Struct) else (
+            names = [field_name for field_name, _ in kind.members] if isinstance(kind, Struct) else (
                 [f"v{number + 1}" for number in range(len(kind.members))])  # fmt: skip
             count = len(kind.members)
-        found: dict[int, Any] = {}
+        initialisers: dict[int, Any] = {}
         number = 0
-        for each in node.exprs or []:
-            inner = each
-            if type(each).__name__ == "NamedInitializer":
-                named, inner = each.name[0], each.expr
+        for child in node.exprs or []:
+            inner = child
+            if type(child).__name__ == "NamedInitializer":
+                named, inner = child.name[0], child.expr
                 member = getattr(named, "name", None) if type(named).__name__ == "ID" else None
-                if len(each.name) > 1 or (names and member not in names) or (not names and member is not None):
-                    raise self.wrong(f"{kind} has no member of this name", *names, node=each)
+                if len(child.name) > 1 or (names and member not in names) or (not names and member is not None):
+                    raise self.wrong(f"{kind} has no member of this name", *names, node=child)
                 number = (
                     names.index(str(member))
                     if names
@@ -734,37 +746,37 @@ class Expressions(Library, Declared):
             if not 0 <= number < count:
                 what = "elements" if isinstance(kind, Array) else "members"
                 raise self.wrong(f"{len(node.exprs)} initialisers for {count} {what}", node=inner)
-            found[number] = inner
+            initialisers[number] = inner
             number += 1
-        return found
+        return initialisers
 
     def is_zero(self, node: Any) -> bool:
         """Return whether an expression is the number 0, which initialises aggregates without their own braces."""
         return type(node).__name__ == "Constant" and node.type != "string" and not self.value(node).const
 
     def _zeroed(self, target: Value, nodes: list[Any] | None) -> None:
-        for each in nodes or []:
-            inner = each.exprs[0] if type(each).__name__ == "InitList" and each.exprs else each
+        for child in nodes or []:
+            inner = child.exprs[0] if type(child).__name__ == "InitList" and child.exprs else child
             value = self._quiet(inner)
             if not value.known or value.const:
-                raise self.wrong(f"omit the braces to put one value into all lanes of {target.type}", "{0}", node=each)
+                raise self.wrong(f"omit the braces to put one value into all lanes of {target.type}", "{0}", node=child)
         self.move(target.text, self.converted(self.const(0, INT), target.type))
 
     def _coordinates(self, text: str, nodes: list[Any]) -> None:
         if len(nodes) > 5:
             raise self.wrong("an int5 takes five coordinates", node=nodes[5])
-        values = [self.converted(self.value(each), INT) for each in nodes]
+        values = [self.converted(self.value(child), INT) for child in nodes]
         values += [self.const(0, INT)] * (5 - len(values))
-        texts = [self.operand(each) for each in values]
-        for each in sorted(set(texts), key=texts.index):
-            mask = sum(1 << place for place, other in enumerate(texts) if other == each)
-            self.emit(f"set_indx {text}, b{mask:05b}, {each}")
+        texts = [self.operand(value) for value in values]
+        for coordinate in sorted(set(texts), key=texts.index):
+            mask = sum(1 << index for index, other in enumerate(texts) if other == coordinate)
+            self.emit(f"set_indx {text}, b{mask:05b}, {coordinate}")
 
     def _on_ExprList(self, node: Any, into: str | None) -> Value:  # noqa: N802
-        found = VOID_VALUE
-        for each in node.exprs:
-            found = self.value(each)
-        return found
+        value = VOID_VALUE
+        for child in node.exprs:
+            value = self.value(child)
+        return value
 
     # ---------------------------------------------------------------------------------------------------------- calls
 
@@ -779,11 +791,11 @@ class Expressions(Library, Declared):
         if name in self.functions:
             return self.inlined(name, nodes, into)
         wants, self.wants_value = self.wants_value, True
-        arguments = [self.value(each) for each in nodes]
+        arguments = [self.value(child) for child in nodes]
         self.wants_value = wants
-        for value, each in zip(arguments, nodes, strict=True):
+        for value, argument_node in zip(arguments, nodes, strict=True):
             if value.type == VOID:
-                raise self.wrong("this argument has no value", node=each)
+                raise self.wrong("this argument has no value", node=argument_node)
         return self.called(name, arguments, into)
 
     def inlined(self, name: str, nodes: list[Any], into: str | None) -> Value:
@@ -801,7 +813,7 @@ class Expressions(Library, Declared):
             text = "printf takes one or two moves in the cycles here; the chip stores its output to a tensor"
             self.note(text)
             span = self.span()
-            shown = re.sub(r"\\(.)", lambda found: chr(_CHARACTERS.get(found[1], ord(found[1]))), text_of(nodes[0]))
+            shown = re.sub(r"\\(.)", lambda match: chr(_CHARACTERS.get(match[1], ord(match[1]))), text_of(nodes[0]))
             self.prints[span.line, span.column] = Print(shown, *self._printed(nodes[1:]))
         return VOID_VALUE
 
@@ -814,19 +826,19 @@ class Expressions(Library, Declared):
             self.emit(f"mov.i32 {PRINTED}, 0x0")
             return None, False
         (node,) = nodes
-        held = self.value(node.name) if type(node).__name__ == "ArrayRef" and self._of_vector(node.name) else None
-        if held is None:
+        vector = self.value(node.name) if type(node).__name__ == "ArrayRef" and self._of_vector(node.name) else None
+        if vector is None:
             value = self.value(node)
             if not isinstance(value.type, Scalar):
                 raise self.wrong(f"printf can print a scalar or an element of a vector, not {value.type}", node=node)
             shown = self.converted(value, INT) if value.type == BOOL else value
             self.emit(f"mov.i32 {PRINTED}, {self.operand(shown)}")
             return shown.type if isinstance(shown.type, Scalar) else INT, False
-        assert isinstance(held.type, Vector)
+        assert isinstance(vector.type, Vector)
         number = self.converted(self.value(node.subscript), INT)
-        self.emit(f"mov {PRINTED_VECTOR}, {held.text}")
+        self.emit(f"mov {PRINTED_VECTOR}, {vector.text}")
         self.emit(f"mov.i32 {PRINTED}, {self.operand(number)}")
-        return held.type.element, True
+        return vector.type.element, True
 
     def _of_vector(self, node: Any) -> bool:
         count = len(self.lines)

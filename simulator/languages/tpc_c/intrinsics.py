@@ -73,8 +73,8 @@ class Intrinsics(Arithmetic):
         for element in {call.element, call.result} - {"i1"}:
             self.check_type(Scalar(element))
         shape = getattr(self, f"_{call.row.shape}")
-        found: Value = shape(name, call, list(arguments), into)
-        return found
+        result: Value = shape(name, call, list(arguments), into)
+        return result
 
     # --------------------------------------------------------------------------------------------------- arguments
 
@@ -96,19 +96,21 @@ class Intrinsics(Arithmetic):
             ReadError: they are not compile-time constants, or have a bit that the call does not accept.
         """
         number = self.number(name, value, "the switches") & WORD
-        known = {}
-        for kind, _, word in (each.rpartition(":") for each in names.split()):
+        legal = {}
+        for kind, _, word in (entry.rpartition(":") for entry in names.split()):
             if kind in ("", element) or (kind == "int" and "f" not in element):
-                known[f"SW_{word}"] = constants()[f"SW_{word}"]
+                legal[f"SW_{word}"] = constants()[f"SW_{word}"]
         unknown = number
-        for bits in known.values():
+        for bits in legal.values():
             unknown &= ~bits
         if unknown:
             of = [
-                each for each, bits in constants().items() if each.startswith("SW_") and bits and bits & unknown == bits
+                switch_name
+                for switch_name, bits in constants().items()
+                if switch_name.startswith("SW_") and bits and bits & unknown == bits
             ]
             what = f"{unknown:#x}" + (f" ({' or '.join(of[:3])})" if of else "")
-            raise self.wrong(f"{name} does not take the switch {what}", *[*known, "0"][:5])
+            raise self.wrong(f"{name} does not take the switch {what}", *[*legal, "0"][:5])
         return number
 
     def tail(
@@ -130,16 +132,16 @@ class Intrinsics(Arithmetic):
         names = call.row.switches if known is None else known
         switches = self.switches(name, rest[0], names, call.element) if rest else 0
         rest = rest[1:]
-        held: Value | None = None
+        merged: Value | None = None
         if income and rest:
             assert result is not None
             same = isinstance(result, Vector) and isinstance(rest[0].type, Vector)
-            held = self.bits_as(rest[0], result) if same else self.converted(rest[0], result)
+            merged = self.bits_as(rest[0], result) if same else self.converted(rest[0], result)
             rest = rest[1:]
         if not rest:
-            return Tail(switches, held)
+            return Tail(switches, merged)
         polarity = bool(self.number(name, rest[1], "the polarity")) if len(rest) > 1 else False
-        return self._predicated(name, call, rest[0], polarity, switches, held)
+        return self._predicated(name, call, rest[0], polarity, switches, merged)
 
     def _predicated(
         self, name: str, call: IntrinsicCall, value: Value, polarity: bool, switches: int, income: Value | None
@@ -150,10 +152,10 @@ class Intrinsics(Arithmetic):
             return Tail(switches, income, f"{'!' if polarity else ''}{value.text}")
         if call.lanewise and not value.known:
             raise self.wrong(f"the predicate of {name} must be a vector of bool, not {value.type}", f"{name[:-2]}b")
-        found, inverted = self.truth(value)
-        if found.known:
-            return Tail(switches, income, "", bool(found.const) == polarity)
-        return Tail(switches, income, self.predicate_text(found, inverted=inverted != polarity))
+        predicate, inverted = self.truth(value)
+        if predicate.known:
+            return Tail(switches, income, "", bool(predicate.const) == polarity)
+        return Tail(switches, income, self.predicate_text(predicate, inverted=inverted != polarity))
 
     def _vector(self, value: Value, kind: CType) -> Value:
         """Return an argument as a vector, or as a scalar where it is one."""
@@ -190,9 +192,9 @@ class Intrinsics(Arithmetic):
         if tail.never:
             return self._kept(tail, kind)
         income = tail.income if tail.predicate or partly else None
-        found = self.result(kind, into, income, tail.predicate, list(texts))
-        self.emit(f"{head} {', '.join((found.text, *texts))}", tail.predicate)
-        return found
+        result = self.result(kind, into, income, tail.predicate, list(texts))
+        self.emit(f"{head} {', '.join((result.text, *texts))}", tail.predicate)
+        return result
 
     def _kept(self, tail: Tail, result: CType) -> Value:
         """Return the income of a call that is never executed."""
@@ -208,9 +210,9 @@ class Intrinsics(Arithmetic):
         if call.unit == "i":
             return self._on_coordinates(name, call, arguments, into)
         tail = self.tail(name, call, arguments, 2, kind)
-        one, two = self._pair(call, arguments, kind)
+        left, two = self._pair(call, arguments, kind)
         extra = [*call.row.words.split(), *words_of(call.row.mnemonic, call.element, tail.switches)]
-        return self._emit(call, list(dict.fromkeys(extra)), tail, kind, [one.text, self._text(two)], into)
+        return self._emit(call, list(dict.fromkeys(extra)), tail, kind, [left.text, self._text(two)], into)
 
     def _pair(self, call: IntrinsicCall, arguments: list[Value], kind: CType) -> tuple[Value, Value]:
         """Return two operands; the second may be a scalar or an immediate."""
@@ -220,13 +222,13 @@ class Intrinsics(Arithmetic):
             second = given if isinstance(given, Vector) else vector_of(_EXPONENTS[kind.element.bits])
         elif isinstance(kind, Scalar) and call.row.mnemonic in ("shl", "shr", "ash"):
             second = INT
-        one, two = self._vector(arguments[0], kind), self._vector(arguments[1], second)
-        scalar = isinstance(one.type, Scalar) and (call.unit == "v" or one.known)
+        left, two = self._vector(arguments[0], kind), self._vector(arguments[1], second)
+        scalar = isinstance(left.type, Scalar) and (call.unit == "v" or left.known)
         if scalar and call.row.mnemonic in _COMMUTATIVE and (isinstance(two.type, Vector) or not two.known):
-            one, two = two, one
+            left, two = two, left
         if call.row.mnemonic == "shuffle" or isinstance(kind, Mask) or kind == BOOL:
             two = self._wide(two, second)
-        return self._wide(one, kind), two
+        return self._wide(left, kind), two
 
     def _on_coordinates(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`i_i32_add(a, b, mask, switches, income, ..)`: dimensions outside the mask keep the income."""
@@ -311,8 +313,8 @@ class Intrinsics(Arithmetic):
         if isinstance(kind, Mask) or kind == BOOL:
             return self._move_truth(tail, kind, value, into)
         assert isinstance(kind, Vector | Scalar)
-        held = self.converted(value, kind.element if isinstance(kind, Vector) else kind)
-        return self._emit_text(f"mov.{call.element}", tail, kind, [self.operand(held)], into)
+        source = self.converted(value, kind.element if isinstance(kind, Vector) else kind)
+        return self._emit_text(f"mov.{call.element}", tail, kind, [self.operand(source)], into)
 
     def _move_truth(self, tail: Tail, kind: CType, value: Value, into: str | None) -> Value:
         truth = value.type == BOOL and not value.known
@@ -325,9 +327,9 @@ class Intrinsics(Arithmetic):
         kind = self._kind(call)
         result: CType = Mask(min(kind.lanes, 256)) if isinstance(kind, Vector) else BOOL
         tail = self.tail(name, call, arguments, 2, result)
-        one, two = self._pair(call, arguments, kind)
+        left, two = self._pair(call, arguments, kind)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
-        return self._emit(call, extra, tail, result, [one.text, self._text(two)], into)
+        return self._emit(call, extra, tail, result, [left.text, self._text(two)], into)
 
     def _select(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         compared, chosen = self._kind(call), vector_of(call.result)
@@ -336,20 +338,20 @@ class Intrinsics(Arithmetic):
             assert isinstance(compared, Vector)
             result = Group((chosen, compared))
         tail = self.tail(name, call, arguments, 4, result)
-        one, two = self._wide(self._vector(arguments[0], compared), compared), self._vector(arguments[1], compared)
+        left, two = self._wide(self._vector(arguments[0], compared), compared), self._vector(arguments[1], compared)
         three = self._wide(self._vector(arguments[2], chosen), chosen)
         four = self._vector(arguments[3], chosen)
         if isinstance(two.type, Scalar):
             four = self._wide(four, chosen)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
-        texts = [one.text, self._text(two), three.text, self._text(four)]
+        texts = [left.text, self._text(two), three.text, self._text(four)]
         return self._emit(call, extra, tail, result, texts, into)
 
     def _four(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`msac(a, b, n1, n2, ..)`: the accumulator is the income."""
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 4, kind)
-        values = [self._vector(each, kind) for each in arguments[:4]]
+        values = [self._vector(argument, kind) for argument in arguments[:4]]
         texts = [self._wide(values[0], kind).text, self._text(values[1]), self._wide(values[2], kind).text]
         texts.append(self._wide(values[3], kind).text if isinstance(values[1].type, Scalar) else self._text(values[3]))
         extra = words_of("msac", call.element, tail.switches)
@@ -365,8 +367,8 @@ class Intrinsics(Arithmetic):
 
     def _wide_texts(self, values: Sequence[Value], kind: CType) -> list[str]:
         """Return vectors of any type, and scalars in all lanes."""
-        return [each.text if isinstance(each.type, Vector) else self._wide(self._vector(each, kind), kind).text
-                for each in values]  # fmt: skip
+        return [value.text if isinstance(value.type, Vector) else self._wide(self._vector(value, kind), kind).text
+                for value in values]  # fmt: skip
 
     def _special(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`calc_fp_special(classes, classes, function, income, ..)`: other lanes keep the income."""
@@ -400,11 +402,11 @@ class Intrinsics(Arithmetic):
         """Return the words of a product in the order of the text."""
         own = words_of(call.row.mnemonic, call.element, switches)
         fixed = call.row.words.split()
-        found = [each for each in own if each != "neg_zp"]
+        result = [word for word in own if word != "neg_zp"]
         if "acc_32" in fixed or (call.row.mnemonic in ("mac", "madd") and "f8" in call.element):
-            found.append("acc_fp32" if "f" in call.element else "acc_i32")
-        found += [each for each in fixed if each != "acc_32" and each not in found]
-        return found + [each for each in own if each == "neg_zp"]
+            result.append("acc_fp32" if "f" in call.element else "acc_i32")
+        result += [word for word in fixed if word != "acc_32" and word not in result]
+        return result + [word for word in own if word == "neg_zp"]
 
     def _product(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         if call.unit == "i":
@@ -413,8 +415,8 @@ class Intrinsics(Arithmetic):
         tail = self.tail(name, call, arguments, 2, result)
         if call.unit == "s" and tail.switches & 4:
             result = kind
-        one, two = self._pair(call, arguments, kind)
-        return self._emit(call, self._words(call, tail.switches), tail, result, [one.text, self._text(two)], into)
+        left, two = self._pair(call, arguments, kind)
+        return self._emit(call, self._words(call, tail.switches), tail, result, [left.text, self._text(two)], into)
 
     def _accumulate(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`mac(a, b, [c, d,] [zero points,] accumulator, switches, predicate, polarity)`."""
@@ -423,13 +425,13 @@ class Intrinsics(Arithmetic):
             return self._pairs(name, call, arguments, into)
         kind, result = self._kind(call), self.wide_type(call)
         count = 4 if "x2" in fixed else 2
-        place = count + ("zp" in fixed)
-        self._need(name, arguments, place + 1, place + 4)
-        accumulator = self.converted(arguments[place], result)
-        tail = self.tail(name, call, arguments, place + 1, result, income=False)
-        one, two = self._pair(call, arguments, kind)
-        texts = [one.text, self._text(two)]
-        texts += [self._wide(self._vector(each, kind), kind).text for each in arguments[2:count]]
+        offset = count + ("zp" in fixed)
+        self._need(name, arguments, offset + 1, offset + 4)
+        accumulator = self.converted(arguments[offset], result)
+        tail = self.tail(name, call, arguments, offset + 1, result, income=False)
+        left, two = self._pair(call, arguments, kind)
+        texts = [left.text, self._text(two)]
+        texts += [self._wide(self._vector(argument, kind), kind).text for argument in arguments[2:count]]
         extra = [*self._words(call, tail.switches), *self._zero_points(fixed, arguments[count], kind)]
         tail = replace(tail, income=self.in_register(accumulator))
         return self._emit(call, extra, tail, result, texts, into, partly=True)
@@ -448,18 +450,18 @@ class Intrinsics(Arithmetic):
         # Switches stand before the income of a sum in the older spelling: a, b, c, switches, income.
         count = 3 + ("zp" in fixed)
         tail = self.tail(name, call, arguments, count, result)
-        one, two = self._pair(call, arguments, kind)
+        left, two = self._pair(call, arguments, kind)
         third = self.in_register(self.converted(arguments[2], result))
         extra = [*self._words(call, tail.switches), *self._zero_points(fixed, arguments[count - 1], kind)]
-        return self._emit(call, extra, tail, result, [one.text, self._text(two), third.text], into)
+        return self._emit(call, extra, tail, result, [left.text, self._text(two), third.text], into)
 
     def _pairs(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """The f32 forms on pairs: operands are a pair or a scalar, then vectors or scalars."""
         pair = group_of("f32", 2)
         mac, madd = call.row.mnemonic == "mac", call.row.mnemonic == "madd"
         count = 4 if madd else 3
-        place = count + mac
-        tail = self.tail(name, call, arguments, place, pair, income=not mac)
+        offset = count + mac
+        tail = self.tail(name, call, arguments, offset, pair, income=not mac)
         texts = []
         for number, value in enumerate(arguments[:count]):
             whole = pair if number == 0 or (madd and number == 2) else vector_of("f32")
@@ -467,7 +469,7 @@ class Intrinsics(Arithmetic):
                                     else self.converted(value, whole)))  # fmt: skip
         if mac:
             tail = replace(tail, income=self.converted(arguments[count], pair))
-        extra = [each for each in words_of(call.row.mnemonic, "f32", tail.switches) if each != "fp16_ftz_in"]
+        extra = [word for word in words_of(call.row.mnemonic, "f32", tail.switches) if word != "fp16_ftz_in"]
         return self._emit(call, [*extra, "x2"], tail, pair, texts, into, partly=mac)
 
     # -------------------------------------------------------------------------------------------------- rearrangement
@@ -492,7 +494,8 @@ class Intrinsics(Arithmetic):
         count = numbers.get(operation, 0)
         tail = self.tail(name, call, arguments, 1 + count, kind)
         given = [
-            self.number(name, each, f"argument {place + 2}") for place, each in enumerate(arguments[1 : 1 + count])
+            self.number(name, argument, f"argument {index + 2}")
+            for index, argument in enumerate(arguments[1 : 1 + count])
         ]
         bits = tail.switches
         if operation == "mov_dual_group":
@@ -564,7 +567,7 @@ class Intrinsics(Arithmetic):
     def _place(self, name: str, call: IntrinsicCall, arguments: list[Value], word: str) -> tuple[str, str]:
         """Return the tensor and the coordinates of an access."""
         if "direct" in call.extras:
-            return tuple(self.in_register(self.converted(each, INT)).text for each in arguments[:2])  # type: ignore[return-value]
+            return tuple(self.in_register(self.converted(argument, INT)).text for argument in arguments[:2])  # type: ignore[return-value]
         if not isinstance(arguments[0].type, Index):
             raise self.wrong(f"the coordinates of {name} must be int5, not {arguments[0].type}")
         return self.tensor(name, arguments[1], word), arguments[0].text
@@ -576,7 +579,7 @@ class Intrinsics(Arithmetic):
         tail = self.tail(name, call, arguments, 2 + 2 * partial, kind)
         if tail.never:
             return self._kept(tail, kind)
-        number, place = self._place(name, call, arguments, "LD_TNSR_ID_REG")
+        number, location = self._place(name, call, arguments, "LD_TNSR_ID_REG")
         bits = tail.switches
         extra = words(
             (partial, "partial"), (bits & 16, _UNPACKED[bits >> 1 & 3]), (bits & 16, "unpack"), (bits & 32, "l0cs"),
@@ -584,7 +587,7 @@ class Intrinsics(Arithmetic):
         )  # fmt: skip
         if not bits & 16 and bits >> 1 & 3:
             extra.insert(0, _UNPACKED[bits >> 1 & 3])
-        texts = [number, place]
+        texts = [number, location]
         if partial:
             texts.append(self.special_register("LD_PARTIAL_REG", self.range_word(*arguments[2:4])))
         keeps = partial or call.row.mnemonic != "ld_tnsr"
@@ -598,7 +601,7 @@ class Intrinsics(Arithmetic):
         tail = self.tail(name, call, arguments, count, None, income=False)
         if tail.never:
             return VOID_VALUE
-        number, place = self._place(name, call, arguments, "ST_TNSR_ID_REG")
+        number, location = self._place(name, call, arguments, "ST_TNSR_ID_REG")
         value = self._vector(arguments[2 + squeezed], kind)
         text = self._text(value) if isinstance(kind, Scalar) else self._wide(value, kind).text
         rest = arguments[3 + squeezed : count]
@@ -613,7 +616,7 @@ class Intrinsics(Arithmetic):
             (bits >> 4 & 3, _PACKED[bits >> 4 & 3]), (bits & 4, "pack"), ("direct" in call.extras, "direct"),
         )  # fmt: skip
         middle = [hex(self.number(name, arguments[2], "the counter"))] if squeezed else []
-        texts = [number, *middle, place, text, *ends]
+        texts = [number, *middle, location, text, *ends]
         self.emit(f"{' '.join([call.row.mnemonic, *extra])} {', '.join(texts)}", tail.predicate)
         return VOID_VALUE
 
@@ -639,16 +642,18 @@ class Intrinsics(Arithmetic):
 
     def local_address(self, value: Value) -> str:
         """Return an address of local memory as an operand."""
-        held = self.converted(value, UNSIGNED) if isinstance(value.type, Scalar) else value
-        text = self.operand(held)
-        return f"{text if not held.known else self.in_register(held).text}, 0x0" if not self.since("gaudi") else text
+        address = self.converted(value, UNSIGNED) if isinstance(value.type, Scalar) else value
+        text = self.operand(address)
+        return (
+            f"{text if not address.known else self.in_register(address).text}, 0x0" if not self.since("gaudi") else text
+        )
 
     def _load_local(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 1, kind)
         if call.unit == "s":
-            held = self.converted(arguments[0], UNSIGNED)
-            address = self.operand(held)
+            address_value = self.converted(arguments[0], UNSIGNED)
+            address = self.operand(address_value)
             head = " ".join(["ld_l", *words((tail.switches & 1, "mmio"), (tail.switches & 2, "lock"))])
             return self._emit_text(head, tail, kind, [address], into)
         return self._emit_text(call.row.mnemonic, tail, kind, [self.local_address(arguments[0])], into)
@@ -660,9 +665,9 @@ class Intrinsics(Arithmetic):
             return VOID_VALUE
         value = self._wide(self._vector(arguments[1], kind), kind)
         if call.unit == "s":
-            held = self.converted(arguments[0], UNSIGNED)
+            address = self.converted(arguments[0], UNSIGNED)
             head = " ".join(["st_l", *words((tail.switches & 1, "mmio"), (tail.switches & 2, "unlock"))])
-            self.emit(f"{head} {self.operand(held)}, {value.text}", tail.predicate)
+            self.emit(f"{head} {self.operand(address)}, {value.text}", tail.predicate)
         else:
             self.emit(f"{call.row.mnemonic} {self.local_address(arguments[0])}, {value.text}", tail.predicate)
         return VOID_VALUE

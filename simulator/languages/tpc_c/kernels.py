@@ -143,44 +143,44 @@ class KernelProgram(WalkedWhenIssued):
             slowest = int(np.argmax([simulate(ran.tree, self.target).total for ran in runs]))
         ran = runs[slowest]
         own = f": {NoticeKind.COMPILER_FORM}: "  # no instruction of the source
-        warnings = tuple(dict.fromkeys(each for one in runs for each in one.warnings if own not in each.text))
-        lost = {text: span for one in runs for text, span in one.dropped.items()}
+        warnings = tuple(dict.fromkeys(warning for run in runs for warning in run.warnings if own not in warning.text))
+        lost = {text: span for run in runs for text, span in run.dropped.items()}
         outside = tuple(WarningText(WarningKind.BEYOND, text, span) for text, span in lost.items())
         executed = Executed(ran.tree, self.arguments, (*self._said(len(runs)), *outside, *warnings))
         latencies = partial(latency_bound, self.launch.engines[slowest], self.target)
         loaded = Loaded(self.file, self.entry, self.target, executed, source=self.source.text,
                         latencies=latencies, printed=tuple(printed))  # fmt: skip
         beside = StaleReadKind.SAME_BUNDLE  # which the scheduler means: a bundle reads before it writes
-        stale = tuple(each for one in runs for each in one.stale_reads if each.kind is not beside) if checked else None
+        stale = tuple(read for run in runs for read in run.stale_reads if read.kind is not beside) if checked else None
         left = {name: marks for name, marks in unwritten.items() if marks.any()}
         return ExecutionResult(loaded, runs[-1].outputs, stale, undefined=left, casts=ran.casts)
 
     def _said(self, engines: int) -> Warnings:
         """Return notes about a kernel's values and cycles."""
-        found = [WarningText(WarningKind.FORM, _SCHEDULE, self.file)]
+        warnings = [WarningText(WarningKind.FORM, _SCHEDULE, self.file)]
         if engines > 1:
             shared = "no memory" if self.target.shared_memory is None else "only the rate of global memory"
             text = f"{engines} engines are simulated one by one and share {shared}; the time is that of the slowest"
-            found.append(WarningText(WarningKind.FORM, text, self.file))
+            warnings.append(WarningText(WarningKind.FORM, text, self.file))
         spilled = len(self.launch.scheduled.spilled)
         if spilled:
             text = f"the kernel needs more registers than there are: {spilled} values are spilled to local memory"
-            found.append(WarningText(WarningKind.FORM, text, self.file))
+            warnings.append(WarningText(WarningKind.FORM, text, self.file))
         notes = self.launch.compiled.notes
-        return (*found, *(WarningText(WarningKind.FORM, text, span) for text, span in notes.items()))
+        return (*warnings, *(WarningText(WarningKind.FORM, text, span) for text, span in notes.items()))
 
     def lint(self) -> tuple[LintFinding, ...]:
         """Return the violations of the issue rules."""
         return without_prints(lint(self.launch.engines[0], self.target), self.launch.compiled.prints)
 
 
-def _both(one: _Watch | None, two: _Watch | None) -> _Watch | None:
+def _both(left: _Watch | None, two: _Watch | None) -> _Watch | None:
     """Return what tells both of a bundle."""
-    if one is None or two is None:
-        return one if two is None else two
+    if left is None or two is None:
+        return left if two is None else two
 
     def watch(machine: VliwCore, index: int) -> None:
-        one(machine, index)
+        left(machine, index)
         two(machine, index)
 
     return watch
@@ -246,9 +246,9 @@ def launch_request(
 
 def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> LaunchRequest:
     """Return a launch with the tensors that only inputs define: format and sizes of the array."""
-    found = dict(wanted.tensors)
+    tensors = dict(wanted.tensors)
     for name, given in inputs.items():
-        if name in found or (isinstance(given, str) and not given.endswith(".npy")):
+        if name in tensors or (isinstance(given, str) and not given.endswith(".npy")):
             continue
         try:
             array = np.load(given, mmap_mode="r", allow_pickle=False) if isinstance(given, str) else np.asarray(given)
@@ -256,8 +256,8 @@ def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> Lau
             continue  # reading the input says what is wrong with it
         fmt = _DTYPES.get(array.dtype.name)
         if fmt is not None and 0 < array.ndim <= 5:
-            found[name] = TensorGiven("", fmt, tuple(reversed(array.shape)))
-    return replace(wanted, tensors=found)
+            tensors[name] = TensorGiven("", fmt, tuple(reversed(array.shape)))
+    return replace(wanted, tensors=tensors)
 
 
 def findings_of(source: Source, request: LoadRequest) -> Iterator[Finding]:
@@ -268,9 +268,9 @@ def findings_of(source: Source, request: LoadRequest) -> Iterator[Finding]:
     except CastsimError as error:
         yield from of_errors(error, source.file)
         return
-    for each in compiled.blocked:
-        found = of_error(each, source.file)
-        yield placed(Severity.WARNING, "not run", found.message, each.span, source.file, legal=found.legal)
+    for blocked_error in compiled.blocked:
+        finding = of_error(blocked_error, source.file)
+        yield placed(Severity.WARNING, "not run", finding.message, blocked_error.span, source.file, legal=finding.legal)
     for text, span in compiled.notes.items():
         yield placed(Severity.NOTE, "kernel", text, span, source.file)
 
@@ -282,4 +282,4 @@ def kernel_text(compiled: Compiled, *, in_order: bool) -> str:
 
 def checked_kernel(compiled: Compiled) -> tuple[TpcProgram, _Own]:
     """Return a kernel's bundles for the linter, and what leaves out the findings about its prints."""
-    return scheduled_kernel(compiled).program, lambda found: without_prints(found, compiled.prints)
+    return scheduled_kernel(compiled).program, lambda findings: without_prints(findings, compiled.prints)

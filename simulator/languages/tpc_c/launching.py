@@ -64,8 +64,8 @@ def tensor_given(name: str, text: str) -> TensorGiven:
         raise ReadError(f"--tensor {name}={text}: expected a direction, a format and sizes", legal=legal)
     if match[2] not in FORMATS:
         raise ReadError(f"--tensor {name}: unknown format '{match[2]}'", legal=sorted(FORMATS))
-    sizes = [each.strip() for each in match[3].split(",")]
-    if not all(each.isdecimal() and int(each) for each in sizes) or len(sizes) > DIMENSIONS:
+    sizes = [size.strip() for size in match[3].split(",")]
+    if not all(size.isdecimal() and int(size) for size in sizes) or len(sizes) > DIMENSIONS:
         raise ReadError(f"--tensor {name}={text}: a tensor has one to five sizes of 1 or more", legal=legal)
     return TensorGiven(match[1] or "", match[2], tuple(map(int, sizes)))
 
@@ -76,8 +76,8 @@ def members_given(text: str) -> tuple[int, ...]:
     Raises:
         ReadError: the text is not one to five numbers of 1 or more.
     """
-    sizes = [each.strip() for each in text.split(",")]
-    if not all(each.isdecimal() and int(each) for each in sizes) or len(sizes) > DIMENSIONS:
+    sizes = [size.strip() for size in text.split(",")]
+    if not all(size.isdecimal() and int(size) for size in sizes) or len(sizes) > DIMENSIONS:
         raise ReadError(f"--index-space {text}: expected 1 to 5 positive numbers", legal=("--index-space 16,4",))
     return tuple(map(int, sizes))
 
@@ -90,13 +90,13 @@ def parts_of(members: Sequence[int], engines: int) -> tuple[tuple[tuple[int, ...
     whole = (*members, *(1,) * (DIMENSIONS - len(members)))
     cut = max(range(DIMENSIONS), key=lambda d: whole[d])
     count = min(engines, whole[cut])
-    found = []
+    parts = []
     for engine in range(count):
-        first, last = (whole[cut] * each // count for each in (engine, engine + 1))
+        first, last = (whole[cut] * border // count for border in (engine, engine + 1))
         offset = tuple(first if d == cut else 0 for d in range(DIMENSIONS))
         size = tuple(last - first if d == cut else whole[d] for d in range(DIMENSIONS))
-        found.append((offset, size))
-    return tuple(found)
+        parts.append((offset, size))
+    return tuple(parts)
 
 
 def launch(
@@ -137,22 +137,24 @@ def scheduled_kernel(compiled: Compiled) -> Scheduled:
 
 
 def _check_names(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float]) -> None:
-    tensors, scalars = ([each.name for each in held] for held in (compiled.tensors, compiled.scalars))
+    tensors, scalars = (
+        [parameter.name for parameter in parameters] for parameters in (compiled.tensors, compiled.scalars)
+    )
     for name in request.tensors:
         if name not in tensors:
             raise ReadError(f"main has no tensor '{name}'", legal=tensors)
     for name in arguments:
         if name not in scalars:
             raise ReadError(f"--arg {name}: main has no scalar of this name", legal=scalars or ("none",))
-    for each in compiled.tensors:
-        if each.name not in request.tensors:
-            legal = (f"--tensor {each.name}=f32[64,1024]", f"--tensor {each.name}=out:f32[64,1024]")
-            raise ReadError(f"the format and sizes of tensor {each.name} of main are missing", span=each.span,
+    for tensor in compiled.tensors:
+        if tensor.name not in request.tensors:
+            legal = (f"--tensor {tensor.name}=f32[64,1024]", f"--tensor {tensor.name}=out:f32[64,1024]")
+            raise ReadError(f"the format and sizes of tensor {tensor.name} of main are missing", span=tensor.span,
                             legal=legal)  # fmt: skip
-    for each in compiled.scalars:
-        if each.name not in arguments:
-            raise ReadError(f"the value of parameter {each.name} ({each.type}) of main is missing", span=each.span,
-                            legal=(f"--arg {each.name}=NUMBER",))  # fmt: skip
+    for scalar in compiled.scalars:
+        if scalar.name not in arguments:
+            message = f"the value of parameter {scalar.name} ({scalar.type}) of main is missing"
+            raise ReadError(message, span=scalar.span, legal=(f"--arg {scalar.name}=NUMBER",))
     if not request.index_space:
         raise ReadError("the index space is missing", legal=("--index-space 16,4",))
 
@@ -170,19 +172,20 @@ def sequential(compiled: Compiled, request: LaunchRequest, arguments: Mapping[st
     try:
         source = read_sequential(text, compiled.parsed.file, compiled.target)
     except CastsimError as error:
-        place = None if error.span is None else of_c(error.span)
-        shown = compiled.lines[error.span.line - 1 - first].text if error.span and place is not error.span else ""
-        if error.message.startswith("tensor ") and place is not None:
-            raise error.at(place) from None
+        location = None if error.span is None else of_c(error.span)
+        shown = compiled.lines[error.span.line - 1 - first].text if error.span and location is not error.span else ""
+        if error.message.startswith("tensor ") and location is not None:
+            raise error.at(location) from None
         message = f"{compiled.target.name} lacks an instruction: {error.message} ({shown})"
-        raise IllegalError(message, span=place, legal=error.legal) from None
+        raise IllegalError(message, span=location, legal=error.legal) from None
     instructions = tuple(
         WrittenInstruction(
-            {slot: each.at(of_c(written.span)) for slot, each in written.slots.items()}, of_c(written.span)
+            {slot: instruction.at(of_c(written.span)) for slot, instruction in written.slots.items()},
+            of_c(written.span),
         )
         for written in source.instructions
     )
-    labels = tuple(LabelPlace(each.name, each.place, of_c(each.span)) for each in source.labels)
+    labels = tuple(LabelPlace(label.name, label.place, of_c(label.span)) for label in source.labels)
     return replace(source, instructions=instructions, labels=labels, local=compiled.local)
 
 
@@ -192,28 +195,32 @@ _CODE = "// code\n"
 def text_of(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float]) -> str:
     """Return the instructions as a text for `castsim schedule`, one a line."""
     code = "\n".join(line.text for line in compiled.lines)
-    found = [f"// castsim: target {compiled.target.name}"]
-    for each in compiled.tensors:
-        given = request.tensors.get(each.name)
+    lines = [f"// castsim: target {compiled.target.name}"]
+    for tensor in compiled.tensors:
+        given = request.tensors.get(tensor.name)
         if given is not None:
-            direction = given.direction or ("out" if each.number in compiled.stored else "in")
-            found.append(f"// castsim: tensor {each.number} {each.name} {direction} {given.format} {list(given.shape)}")
+            direction = given.direction or ("out" if tensor.number in compiled.stored else "in")
+            lines.append(
+                f"// castsim: tensor {tensor.number} {tensor.name} {direction} {given.format} {list(given.shape)}"
+            )
     for name, (function, columns) in compiled.tables.items():
         shape = f"[{columns}, {_entries(name)}]" if columns > 1 else f"[{_entries(name)}]"
         unknown = " = " + ", ".join(["0"] * columns * _entries(name)) if name in compiled.rounded else ""
-        found.append(f"// castsim: table {name} {function} f32 {shape}{unknown}")
+        lines.append(f"// castsim: table {name} {function} f32 {shape}{unknown}")
     parts = parts_of(request.index_space or (1,), 1)
     for register, values in ((_OFFSET, parts[0][0]), (_SIZE, parts[0][1])):
         if re.search(rf"{re.escape(register)}\b", code):
-            found.append(f"// castsim: reg {register} = {list(values)}")
-    for each in compiled.scalars:
-        if re.search(rf"{re.escape(each.register)}\b", code):
-            found.append(f"// castsim: reg {each.register} = {hex(_bits(compiled, each, arguments.get(each.name, 0)))}")
-    return "\n".join([*found, _CODE + code]) + "\n"
+            lines.append(f"// castsim: reg {register} = {list(values)}")
+    for scalar in compiled.scalars:
+        if re.search(rf"{re.escape(scalar.register)}\b", code):
+            lines.append(
+                f"// castsim: reg {scalar.register} = {hex(_bits(compiled, scalar, arguments.get(scalar.name, 0)))}"
+            )
+    return "\n".join([*lines, _CODE + code]) + "\n"
 
 
 def _entries(name: str) -> int:
-    return next((each.entries for each in function_tables() if each.table == name), 256)
+    return next((function_table.entries for function_table in function_tables() if function_table.table == name), 256)
 
 
 def _bits(compiled: Compiled, parameter: MainParameter, number: float) -> int:
@@ -229,27 +236,27 @@ def _placed(scheduled: Scheduled, offset: tuple[int, ...], size: tuple[int, ...]
     """Return the program of one engine: two registers hold its part of the index space."""
     names = scheduled.registers
     declared = []
-    for each in scheduled.program.declarations:
-        held = each
-        if isinstance(each, RegisterDeclaration) and each.register.file is File.I:
+    for declaration in scheduled.program.declarations:
+        initialised = declaration
+        if isinstance(declaration, RegisterDeclaration) and declaration.register.file is File.I:
             for name, values in ((_OFFSET, offset), (_SIZE, size)):
-                if str(each.register) in names.get(name, ())[:1]:
-                    held = RegisterDeclaration(each.register, values, span=each.span)
-        declared.append(held)
+                if str(declaration.register) in names.get(name, ())[:1]:
+                    initialised = RegisterDeclaration(declaration.register, values, span=declaration.span)
+        declared.append(initialised)
     return replace(scheduled.program, declarations=tuple(declared), items=_spanned(scheduled.program.items))
 
 
 def _spanned(items: tuple[Item, ...]) -> tuple[Item, ...]:
     """Return bundles in which each empty one has the place of the instruction it waits for."""
-    found: list[Item] = []
+    result: list[Item] = []
     last: Span | None = None
     for item in reversed(items):
         if isinstance(item, Bundle) and not any(item.slots) and last is not None:
-            found.append(replace(item, span=last))
+            result.append(replace(item, span=last))
             continue
         last = item.span if isinstance(item, Bundle) else last
-        found.append(item)
-    return tuple(reversed(found))
+        result.append(item)
+    return tuple(reversed(result))
 
 
 def in_words(error: CastsimError) -> CastsimError:
@@ -276,11 +283,11 @@ class Printing:
         self._last: tuple[VliwCore, int] | None = None
         self._moves: dict[int, list[tuple[_Place, Register]]] = {}
         for number, bundle in enumerate(program.bundles if prints else ()):
-            for each in bundle.slots:
-                dest = None if each is None or each.mnemonic != "mov" else each.operand("dest")
-                place = (None, None) if each is None else (each.span.line, each.span.column)
-                if isinstance(dest, Register) and str(dest) in (PRINTED, PRINTED_VECTOR) and place in prints:
-                    self._moves.setdefault(number, []).append((place, dest))
+            for instruction in bundle.slots:
+                dest = None if instruction is None or instruction.mnemonic != "mov" else instruction.operand("dest")
+                location = (None, None) if instruction is None else (instruction.span.line, instruction.span.column)
+                if isinstance(dest, Register) and str(dest) in (PRINTED, PRINTED_VECTOR) and location in prints:
+                    self._moves.setdefault(number, []).append((location, dest))
 
     def bundle(self, machine: VliwCore, index: int) -> None:
         """Observe a bundle that is about to be issued."""
@@ -290,39 +297,39 @@ class Printing:
     def lines(self) -> tuple[str, ...]:
         """Return the printed lines, `kernel.c:12: text`, in order; text without a line break is continued."""
         self._take()
-        found: list[str] = []
+        result: list[str] = []
         open_ = False
-        for count, (place, value) in enumerate(self._found):
-            if len(found) == MOST_LINES and not open_:
-                return (*found, f"{len(self._found) - count} more calls of printf")
-            text = self._text(place, value)
+        for count, (location, value) in enumerate(self._found):
+            if len(result) == MOST_LINES and not open_:
+                return (*result, f"{len(self._found) - count} more calls of printf")
+            text = self._text(location, value)
             for piece in text.splitlines(keepends=True):
                 if open_:
-                    found[-1] += piece.rstrip("\n")
+                    result[-1] += piece.rstrip("\n")
                 else:
-                    found.append(f"{self._file}:{place[0]}: {piece.rstrip(chr(10))}")
+                    result.append(f"{self._file}:{location[0]}: {piece.rstrip(chr(10))}")
                 open_ = not piece.endswith("\n")
-        return tuple(found)
+        return tuple(result)
 
     def _take(self) -> None:
         if self._last is None:
             return
         machine, index = self._last
         self._last = None
-        for place, register in self._moves[index]:
+        for location, register in self._moves[index]:
             (cell,) = machine.registers.cells(register)
             if isinstance(cell.newest, np.ndarray):
-                self._vectors[place].append(cell.newest)
+                self._vectors[location].append(cell.newest)
             else:
-                self._found.append((place, cell.newest))
+                self._found.append((location, cell.newest))
 
-    def _text(self, place: _Place, value: Held) -> str:
-        call = self._prints[place]
+    def _text(self, location: _Place, value: Held) -> str:
+        call = self._prints[location]
         assert isinstance(value, int)
         shown: tuple[int | float, ...] = ()
         if call.element:
             assert call.kind is not None
-            lanes = np.asarray(self._vectors[place].popleft()).view(f"<u{call.kind.bits // 8}")
+            lanes = np.asarray(self._vectors[location].popleft()).view(f"<u{call.kind.bits // 8}")
             shown = (number_of(int(lanes[value % lanes.size]), call.kind),)
         elif call.kind is not None:
             shown = (number_of(value, INT if call.kind.name == "bool" else call.kind),)
@@ -332,8 +339,8 @@ class Printing:
 def without_prints(findings: Iterable[LintFinding], prints: Mapping[_Place, Print]) -> tuple[LintFinding, ...]:
     """Return findings except those about castsim's choices: moves of printed values, forms of conversions."""
     return tuple(
-        each
-        for each in findings
-        if each.rule != NoticeKind.COMPILER_FORM
-        and (each.rule != "unread result" or (each.span.line, each.span.column) not in prints)
+        finding
+        for finding in findings
+        if finding.rule != NoticeKind.COMPILER_FORM
+        and (finding.rule != "unread result" or (finding.span.line, finding.span.column) not in prints)
     )

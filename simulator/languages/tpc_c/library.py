@@ -69,15 +69,17 @@ class Library(Conversions):
         own = self._own().get(name.removeprefix("__builtin_"))
         if own is not None:
             return own(name, list(arguments), into)
-        found = call_named(name)
-        if isinstance(found, IntrinsicConversion):
-            return self.conversion(name, found, arguments, into)
-        if found is not None:
+        function = call_named(name)
+        if isinstance(function, IntrinsicConversion):
+            return self.conversion(name, function, arguments, into)
+        if function is not None:
             switches = self.whole(arguments[2]) if len(arguments) > 2 and arguments[2].known else 0
             # By pointer, a look-up takes its table from a register: a tensor that set_lut has bound.
-            if found.row.shape == "lookup" and not switches & LUT_POINTER:
-                self._note_table(found.element, arguments, pairs=found.row.operation in ("lookup_2c", "lookup_c1c2"))
-            return self.intrinsic(name, found, arguments, into)
+            if function.row.shape == "lookup" and not switches & LUT_POINTER:
+                self._note_table(
+                    function.element, arguments, pairs=function.row.operation in ("lookup_2c", "lookup_c1c2")
+                )
+            return self.intrinsic(name, function, arguments, into)
         for attempt in (
             self.aggregate, self.retyped, self._descriptor, self._reduced, self._division_steps, self._random,
             self._helper, self._function,
@@ -102,7 +104,7 @@ class Library(Conversions):
         return (
             name in self._own() or call_named(name) is not None
             or name in _PRIVATE or name in FUNCTIONS or f"v_{name}" in FUNCTIONS
-            or any(each.fullmatch(name) for each in patterns) or name.startswith(("as_", "to_bool", "from_bool"))
+            or any(pattern.fullmatch(name) for pattern in patterns) or name.startswith(("as_", "to_bool", "from_bool"))
         )  # fmt: skip
 
     def _own(self) -> dict[str, Callable[[str, list[Value], str | None], Value]]:
@@ -126,21 +128,21 @@ class Library(Conversions):
         if name in _LANES:
             return self._lanes(_LANES[name], None)
         if name in ("LFSR", "LFSR_NO_CHANGE"):
-            found = self.temp(vector_of("u32"))
+            result = self.temp(vector_of("u32"))
         elif name in ("S_LFSR", "S_LFSR_NO_CHANGE"):
-            found = self.temp(UNSIGNED)
+            result = self.temp(UNSIGNED)
         else:
             return None
-        self.emit(f"mov{'.u32' if name.startswith('S') else ''} {found.text}, {name}")
-        return found
+        self.emit(f"mov{'.u32' if name.startswith('S') else ''} {result.text}, {name}")
+        return result
 
     # ------------------------------------------------------------------------------------------------- coordinates
 
     def _lanes(self, element: str, into: str | None) -> Value:
         kind = vector_of(element)
-        found = self.dest(kind, into)
-        self.emit(f"mov {found.text}, V_LANE_ID_{Scalar(element).bits}")
-        return found
+        result = self.dest(kind, into)
+        self.emit(f"mov {result.text}, V_LANE_ID_{Scalar(element).bits}")
+        return result
 
     def _lane_numbers(self, name: str, given: list[Value], into: str | None) -> Value:
         bits = 8 * int(name.split("_")[-2][0])
@@ -169,21 +171,21 @@ class Library(Conversions):
             self.emit(f"mov {register}, {self._wide(self._vector(given[0], kind), kind).text}", predicate)
         return VOID_VALUE
 
-    def _rest(self, name: str, given: list[Value], place: int, switches: int, known: str = "") -> str | None:
+    def _rest(self, name: str, given: list[Value], index: int, switches: int, legal: str = "") -> str | None:
         """Return predicate and polarity from an argument on as a text, None if it is known to be false.
 
         The argument at `switches` may have those in `known`.
         """
-        self._need(name, given, 0, place + 2)
+        self._need(name, given, 0, index + 2)
         if len(given) > switches:
-            self.switches(name, given[switches], known)
-        if len(given) <= place:
+            self.switches(name, given[switches], legal)
+        if len(given) <= index:
             return ""
-        found, inverted = self.truth(given[place])
-        polarity = bool(self.number(name, given[place + 1], "the polarity")) if len(given) > place + 1 else False
-        if found.known:
-            return "" if bool(found.const) != polarity else None
-        return self.predicate_text(found, inverted=inverted != polarity)
+        predicate, inverted = self.truth(given[index])
+        polarity = bool(self.number(name, given[index + 1], "the polarity")) if len(given) > index + 1 else False
+        if predicate.known:
+            return "" if bool(predicate.const) != polarity else None
+        return self.predicate_text(predicate, inverted=inverted != polarity)
 
     def _generated(self, name: str, given: list[Value], into: str | None) -> Value:
         self._need(name, given, 2, 6)
@@ -195,9 +197,9 @@ class Library(Conversions):
         if predicate is None:
             return income or self.temp(kind)
         texts = [self.tensor(name, given[1], "LD_TNSR_ID_REG"), given[0].text]
-        found = self.result(kind, into, income if predicate else None, predicate, texts)
-        self.emit(f"gen_addr {found.text}, {texts[0]}, {texts[1]}", predicate)
-        return found
+        result = self.result(kind, into, income if predicate else None, predicate, texts)
+        self.emit(f"gen_addr {result.text}, {texts[0]}, {texts[1]}", predicate)
+        return result
 
     def _prefetched(self, name: str, given: list[Value], into: str | None) -> Value:
         self._need(name, given, 1, 4)
@@ -209,10 +211,10 @@ class Library(Conversions):
         return VOID_VALUE
 
     def _plain(self, name: str, given: list[Value], into: str | None) -> Value:
-        known = {"aso": "INC DEC VPU", "cache_invalidate": "SB D LU RST_LU RST_D_PREF"}.get(name, "")
-        predicate = self._rest(name, given, 1, 0, known)
+        legal = {"aso": "INC DEC VPU", "cache_invalidate": "SB D LU RST_LU RST_D_PREF"}.get(name, "")
+        predicate = self._rest(name, given, 1, 0, legal)
         bits = self.whole(given[0]) if given else 0
-        words = [word.lower() for word in known.split() if bits & constants()[f"SW_{word}"]]
+        words = [word.lower() for word in legal.split() if bits & constants()[f"SW_{word}"]]
         if predicate is not None:
             self.emit(" ".join([name, *words, predicate]).strip())
         return VOID_VALUE
@@ -247,9 +249,9 @@ class Library(Conversions):
         income = self.converted(given[2], kind) if len(given) > 2 else None
         if predicate is None:
             return income or self.temp(kind)
-        found = self.result(kind, into, income if predicate else None, predicate, [text])
-        self.emit(f"mov {found.text}, {text}", predicate)
-        return found
+        result = self.result(kind, into, income if predicate else None, predicate, [text])
+        self.emit(f"mov {result.text}, {text}", predicate)
+        return result
 
     def _configured(self, name: str, given: list[Value], into: str | None) -> Value:
         """`get_csr_value(address)`, `set_csr_value(address, value)`: a word of the configuration space."""
@@ -261,9 +263,9 @@ class Library(Conversions):
     def _configuration(self, address: Value, value: Value | None, kind: CType, into: str | None) -> Value:
         """Store a word in the configuration space, or load one if no value is given."""
         if value is None:
-            found = self.dest(kind, into)
-            self.emit(f"ld_l mmio {found.text}, {self.operand(address)}")
-            return found
+            result = self.dest(kind, into)
+            self.emit(f"ld_l mmio {result.text}, {self.operand(address)}")
+            return result
         self.emit(f"st_l mmio {self.operand(address)}, {self.in_register(value).text}")
         return VOID_VALUE
 
@@ -276,9 +278,9 @@ class Library(Conversions):
         mask = self.number(name, given[2], "the mask") & 31
         high = ["high"] if len(given) > 3 and self.number(name, given[3], "the switches") & (1 << 4) else []
         text = self.operand(self.converted(given[0], INT))
-        found = self.result(INDEX, into, self.converted(given[1], INDEX), predicate, [text])
-        self.emit(f"{' '.join(['set_indx', *high])} {found.text}, b{mask:05b}, {text}", predicate)
-        return found
+        result = self.result(INDEX, into, self.converted(given[1], INDEX), predicate, [text])
+        self.emit(f"{' '.join(['set_indx', *high])} {result.text}, b{mask:05b}, {text}", predicate)
+        return result
 
     def _dimension(self, name: str, given: list[Value], into: str | None) -> Value:
         """`mov_irf_dim(coordinates, dimension, switches, income, predicate, polarity)`."""
@@ -288,9 +290,9 @@ class Library(Conversions):
         income = self.converted(given[3], INT) if len(given) > 3 else None
         if predicate is None:
             return income or self.temp(INT)
-        found = self.result(INT, into, income if predicate else None, predicate, [])
-        self.emit(f"mov_irf_dim {hex(number)} {found.text}, {given[0].text}", predicate)
-        return found
+        result = self.result(INT, into, income if predicate else None, predicate, [])
+        self.emit(f"mov_irf_dim {hex(number)} {result.text}, {given[0].text}", predicate)
+        return result
 
     def _permuted(self, name: str, given: list[Value], into: str | None) -> Value:
         self._need(name, given, 2, 6)
@@ -299,14 +301,14 @@ class Library(Conversions):
         if predicate is None:
             return income or given[0]
         order = self.in_register(self.converted(given[1], INT))
-        found = self.result(INDEX, into, income if predicate else None, predicate, [given[0].text])
-        self.emit(f"prmt_indx {found.text}, {given[0].text}, {order.text}", predicate)
-        return found
+        result = self.result(INDEX, into, income if predicate else None, predicate, [given[0].text])
+        self.emit(f"prmt_indx {result.text}, {given[0].text}, {order.text}", predicate)
+        return result
 
     def _division(self, name: str, given: list[Value], into: str | None) -> Value:
         """`s_div_fast_f32(x, y, 1 / y)`: the quotient, its residual, and the corrected quotient."""
         self._need(name, given, 3, 3)
-        x, y, inverse = (self.in_register(self.converted(each, FLOAT)) for each in given)
+        x, y, inverse = (self.in_register(self.converted(value, FLOAT)) for value in given)
         quotient, rest = self.temp(FLOAT), self.temp(FLOAT)
         self.emit(f"mul.f32 {quotient.text}, {x.text}, {inverse.text}")
         self.move(rest.text, x)
@@ -324,7 +326,8 @@ class Library(Conversions):
             return None
         generations = {"udiv_step": ("goya",), "udiv_4step": ("gaudi", "gaudib", "greco"), "udiv": ("gaudi2",)}
         if self.generation not in generations[match[2]]:
-            legal = f"{match[1]}_{next(each for each, names in generations.items() if self.generation in names)}"
+            suffix = next(suffix for suffix, chips in generations.items() if self.generation in chips)
+            legal = f"{match[1]}_{suffix}"
             raise self.refused(f"{name} is not available on {self.generation}", legal, "the operators / and %")
         kind, whole = Scalar(match[1]), match[2] == "udiv"
         pair = Group((kind, kind))
@@ -356,34 +359,34 @@ class Library(Conversions):
             kind = Scalar(word)
             address = self._in_descriptor(name, given[0], self.const(8, INT))
             return self._configuration(address, self._padding(given[-1], kind) if setting else None, kind, into)
-        place = descriptors_of(self.target)
-        assert place is not None
+        layout = descriptors_of(self.target)
+        assert layout is not None
         dimension, stride = self.converted(given[1], INT), match[2] == "dim_stride"
         if dimension.known and not 0 <= int(dimension.const or 0) < 5:
             raise self.wrong(f"{name}: there is no dimension {int(dimension.const or 0)}", "0 .. 4")
         first = self.const(0x10 + 4 * stride, INT)
-        offset = self.binary("+", self.binary("*", dimension, self.const(place.dimension_bytes, INT)), first)
+        offset = self.binary("+", self.binary("*", dimension, self.const(layout.dimension_bytes, INT)), first)
         kind = UNSIGNED if stride else INT
         value = self.converted(given[-1], kind) if setting else None
         return self._configuration(self._in_descriptor(name, given[0], offset), value, kind, into)
 
     def _in_descriptor(self, name: str, tensor: Value, offset: Value) -> Value:
         """Return the address of a word in the descriptor of a tensor whose number may be unknown."""
-        place = descriptors_of(self.target)
-        assert place is not None
+        layout = descriptors_of(self.target)
+        assert layout is not None
         if not isinstance(tensor.type, Scalar | TensorType):
             raise self.wrong(f"the tensor of {name} must be a tensor or its number, not {tensor.type}")
-        size = self.const(place.descriptor_bytes, INT)
-        start = self.binary("+", self.const(place.base, INT), offset)
+        size = self.const(layout.descriptor_bytes, INT)
+        start = self.binary("+", self.const(layout.base, INT), offset)
         return self.binary("+", start, self.binary("*", self.converted(tensor, INT), size))
 
     def _padding(self, value: Value, kind: Scalar) -> Value:
         """Return a pad value in every part of a word."""
-        held = self.converted(value, kind)
+        pad = self.converted(value, kind)
         if kind.bits == 32:
-            return held
-        word = self.const(self.bits(held.const or 0, kind), UNSIGNED) if held.known else self.bits_as(held, UNSIGNED)
-        if not held.known:
+            return pad
+        word = self.const(self.bits(pad.const or 0, kind), UNSIGNED) if pad.known else self.bits_as(pad, UNSIGNED)
+        if not pad.known:
             word = self.binary("&", word, self.const((1 << kind.bits) - 1, UNSIGNED))
         return self.binary("*", word, self.const(WORD // ((1 << kind.bits) - 1), UNSIGNED))
 
@@ -403,12 +406,12 @@ class Library(Conversions):
     def _bind(self, name: str, given: list[Value], into: str | None) -> Value:
         """`set_lut_256(tensor)`: the address in its descriptor becomes the base of tables of so many entries."""
         self._need(name, given, 1, 1)
-        low, place = self.target.configuration.get(f"table_base_{name[8:]}_low"), descriptors_of(self.target)
-        if low is None or low.address is None or place is None:
+        low, layout = self.target.configuration.get(f"table_base_{name[8:]}_low"), descriptors_of(self.target)
+        if low is None or low.address is None or layout is None:
             raise self.refused(f"{name} is not available on {self.generation}; from gaudi2 on")
         if name != "set_lut_256":
             self.note(f"{name}: the address of its base is assumed; no public source states it")
-        descriptor = place.base + place.descriptor_bytes * self.number(name, given[0], "the tensor")
+        descriptor = layout.base + layout.descriptor_bytes * self.number(name, given[0], "the tensor")
         for offset in (0, 4):
             word = self.temp(UNSIGNED)
             self.emit(f"ld_l mmio {word.text}, {hex(descriptor + offset)}")
@@ -421,10 +424,10 @@ class Library(Conversions):
         number = given[1].const if len(given) > 1 and given[1].known else None
         if number is None:
             raise self.refused("a look-up whose table is not a constant is not supported")
-        known = next((each for each in function_tables() if each.function(self.target) == number), None)
-        self.rounded = self.rounded - {known.table if known is not None else ""}
-        name = known.table if known is not None else f"lut{int(number)}"
-        columns = 3 if pairs or known is not None else 1
+        entry = next((table for table in function_tables() if table.function(self.target) == number), None)
+        self.rounded = self.rounded - {entry.table if entry is not None else ""}
+        name = entry.table if entry is not None else f"lut{int(number)}"
+        columns = 3 if pairs or entry is not None else 1
         old = self.tables.get(name, (int(number), 0))
         self.tables[name] = (int(number), max(columns, old[1]))
 
@@ -438,13 +441,15 @@ class Library(Conversions):
         except CastsimError as error:
             raise error.at(self.span()) from None
         result, _, rest = row.signature.rstrip(")").partition(" (")
-        kinds = [type_named(each.strip()) for each in rest.split(",")]
+        kinds = [type_named(spelling.strip()) for spelling in rest.split(",")]
         self._need(name, list(given), len(kinds), len(kinds))
         values = [
             self.in_register(self.converted(value, kind)) for value, kind in zip(given, kinds, strict=True) if kind
         ]
         scalars = [value for value in values if isinstance(value.type, Scalar)]
-        named = self.appended(built.sequence, [each for each in values if each not in scalars], scalars=scalars)
+        named = self.appended(
+            built.sequence, [operand for operand in values if operand not in scalars], scalars=scalars
+        )
         target = type_named(result)
         assert target is not None
         return self._collected(built.sequence, named, target, into)
@@ -461,19 +466,19 @@ class Library(Conversions):
             return None
         count = len(OPERANDS.get(wanted, ("x",)))
         self._need(name, list(given), count, count)
-        known = {each.table: each for each in function_tables()}
-        writer = SequenceWriter(self.target, {table: each.function(self.target) for table, each in known.items()})
-        inputs = tuple(writer.sequence.input(f"x{place}", "f32")[0] for place in range(count))
+        entries = {entry.table: entry for entry in function_tables()}
+        writer = SequenceWriter(self.target, {table: entry.function(self.target) for table, entry in entries.items()})
+        inputs = tuple(writer.sequence.input(f"x{index}", "f32")[0] for index in range(count))
         result = FUNCTIONS[wanted](writer, inputs)
         for table in writer.tables:
-            function = known[table].function(self.target)
+            function = entries[table].function(self.target)
             if table not in self.tables:
-                self.tables[table], self.rounded = (function, known[table].columns), {*self.rounded, table}
+                self.tables[table], self.rounded = (function, entries[table].columns), {*self.rounded, table}
             text = f"{name} is correctly rounded, unlike the chip's, unless --in {table}=FILE gives its table"
             self.note(text)
             operands = (*inputs, *inputs)[:2]
             result = writer.do(f"rounded.f32 {computed_by(wanted)}", *operands, result, function)
-        named = self.appended(writer.sequence, [self.in_register(self.converted(each, kind)) for each in given])
+        named = self.appended(writer.sequence, [self.in_register(self.converted(value, kind)) for value in given])
         return self.in_register(Value(kind, self.held_text(result, named), temp=True), into)
 
     # ---------------------------------------------------------------------------------------------------- reductions
@@ -502,9 +507,9 @@ class Library(Conversions):
             total = self._joined(match[2], element, total, other)
         directions = self._directions(bits)
         group = 256 // bits
-        for step in (0x20, *(group >> place for place in range(1, group.bit_length()))):
+        for step in (0x20, *(group >> shift for shift in range(1, group.bit_length()))):
             pattern, other = self.temp(directions.type), self.temp(kind)
-            enable = sum(0x80 << place for place in range(0, bits, 8))
+            enable = sum(0x80 << bit for bit in range(0, bits, 8))
             word = f"i{bits}"
             code = self.immediate(self.const(step | enable, Scalar(word)), Scalar(word))
             self.emit(f"xor.{word} {pattern.text}, {directions.text}, {code}")
@@ -513,15 +518,15 @@ class Library(Conversions):
             total = self._joined(match[2], element, total, other)
         return self.in_register(total, into)
 
-    def _joined(self, word: str, element: str, one: Value, two: Value) -> Value:
-        found = self.temp(one.type)
-        self.emit(f"{word}.{element} {found.text}, {one.text}, {two.text}")
-        return found
+    def _joined(self, word: str, element: str, left: Value, two: Value) -> Value:
+        result = self.temp(left.type)
+        self.emit(f"{word}.{element} {result.text}, {left.text}, {two.text}")
+        return result
 
     def _directions(self, bits: int) -> Value:
         """Return for each lane the direction of a shuffle that changes nothing: element, group in bit 5."""
         lane = self._lanes(f"u{bits}", None)
-        element, group, found = (self.temp(lane.type) for _ in range(3))
+        element, group, directions = (self.temp(lane.type) for _ in range(3))
         word, inside = f"i{bits}", 256 // bits
         self.emit(f"and.{word} {element.text}, {lane.text}, {hex(inside - 1)}")
         self.emit(f"and.{word} {group.text}, {lane.text}, {hex(inside)}")
@@ -529,5 +534,5 @@ class Library(Conversions):
             wide = self.temp(lane.type)
             self.emit(f"shl.{word} {wide.text}, {group.text}, {hex((0x20 // inside).bit_length() - 1)}")
             group = wide
-        self.emit(f"or.{word} {found.text}, {element.text}, {group.text}")
-        return found
+        self.emit(f"or.{word} {directions.text}, {element.text}, {group.text}")
+        return directions

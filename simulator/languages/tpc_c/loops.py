@@ -71,25 +71,25 @@ class Loops(Expressions):
                 self.statement(node.init)
             self._jumping(node.cond, node.stmt, [node.next] if node.next is not None else [])
         self.scopes.pop()
-        for each in self.rotations.pop(id(node.stmt), ()):
-            self._added(each)
+        for split_sums in self.rotations.pop(id(node.stmt), ()):
+            self._added(split_sums)
 
     def _unroll_notes(self, node: Any, counted: CountedLoop | None, pragmas: list[str]) -> None:
         """Record how the vendor's compiler treats a pragma that promises a multiple of a number of trips.
 
         Source: docs/reference/tpc_c.md, pragmas.
         """
-        found = next((match for each in pragmas if (match := _AT_ONCE.search(each))), None)
-        if found is None or int(found[1]) < 2:
+        unrolling = next((match for pragma in pragmas if (match := _AT_ONCE.search(pragma))), None)
+        if unrolling is None or int(unrolling[1]) < 2:
             return
         before, self.here = self.here, node
-        number = int(found[1])
+        number = int(unrolling[1])
         numbers = self._numbers(node, counted, _MOST_COUNTED) if counted is not None else None
-        if numbers is not None and len(numbers) % number and not any("unaligned" in each for each in pragmas):
+        if numbers is not None and len(numbers) % number and not any("unaligned" in pragma for pragma in pragmas):
             text = f"#pragma loop_unroll({number}) requires a multiple of {number} trips, not {len(numbers)}"
             self.note(f"{text}: all of them run here, but not in the vendor's compiled code")
-        calls = (getattr(each.name, "name", "") for each in walked(node.stmt) if type(each).__name__ == "FuncCall")
-        if self.accumulators != SPLIT and any(_FLOAT_SUM.match(str(each)) for each in calls):
+        calls = (getattr(item.name, "name", "") for item in walked(node.stmt) if type(item).__name__ == "FuncCall")
+        if self.accumulators != SPLIT and any(_FLOAT_SUM.match(str(call)) for call in calls):
             text = f"the vendor's compiler splits the sums of a loop with #pragma loop_unroll({number}) into {number}"
             more = "castsim sums in source order (see --accumulators split), so the last bits can differ"
             self.note(f"{text} that it adds at the end; {more}")
@@ -99,27 +99,27 @@ class Loops(Expressions):
         """Return the registers of each sum that `--accumulators split` splits as the vendor's compiler does: the
         accumulators of float MAC that a loop with `loop_unroll(n)` only adds to. The first is the variable itself.
         """
-        found = next((match for each in pragmas if (match := _AT_ONCE.search(each))), None)
-        if self.accumulators != SPLIT or found is None or leaves(node.stmt):
+        unrolling = next((match for pragma in pragmas if (match := _AT_ONCE.search(pragma))), None)
+        if self.accumulators != SPLIT or unrolling is None or leaves(node.stmt):
             return []
         adding: dict[str, int] = {}
-        for each in walked(node.stmt):
-            if type(each).__name__ != "Assignment" or each.op != "=" or type(each.rvalue).__name__ != "FuncCall":
+        for item in walked(node.stmt):
+            if type(item).__name__ != "Assignment" or item.op != "=" or type(item.rvalue).__name__ != "FuncCall":
                 continue
-            name, given = getattr(each.lvalue, "name", None), each.rvalue.args.exprs if each.rvalue.args else []
-            sums = _FLOAT_SUM.match(str(getattr(each.rvalue.name, "name", ""))) and len(given) > 2
+            name, given = getattr(item.lvalue, "name", None), item.rvalue.args.exprs if item.rvalue.args else []
+            sums = _FLOAT_SUM.match(str(getattr(item.rvalue.name, "name", ""))) and len(given) > 2
             if sums and isinstance(name, str) and getattr(given[2], "name", None) == name:
                 adding[name] = adding.get(name, 0) + 1
-        used = [each.name for each in walked(node.stmt) if type(each).__name__ == "ID"]
+        used = [child.name for child in walked(node.stmt) if type(child).__name__ == "ID"]
         split: list[list[Value]] = []
         for name, count in adding.items():
             variable = self.variable(name)
             if variable is None or variable.value is None or variable.value.known or used.count(name) != 2 * count:
                 continue
             kind = variable.type
-            others = [Value(kind, self.register(kind, name)) for _ in range(int(found[1]) - 1)]
-            for each in others:
-                self.cleared(each)
+            others = [Value(kind, self.register(kind, name)) for _ in range(int(unrolling[1]) - 1)]
+            for value in others:
+                self.cleared(value)
             split.append([variable.value, *others])
         return split
 
@@ -127,23 +127,23 @@ class Loops(Expressions):
         """Advance the next trip to the next of the sums."""
         kept = self.temp(sums[0].type)
         self.move(kept.text, sums[0])
-        for one, two in pairwise(sums):
-            self.move(one.text, two)
+        for target, two in pairwise(sums):
+            self.move(target.text, two)
         self.move(sums[-1].text, Value(sums[0].type, kept.text))
 
     def _added(self, sums: list[Value]) -> None:
         """Add the sums, from the last to the first."""
         kind = sums[0].type
         total = sums[-1]
-        for each in reversed(sums[:-1]):
-            into = each.text if each is sums[0] else self.register(kind)
+        for part_sum in reversed(sums[:-1]):
+            into = part_sum.text if part_sum is sums[0] else self.register(kind)
             result = Value(kind, into)
             parts = range(len(kind.members)) if isinstance(kind, Group) else ()
             for part in parts:
-                texts = ", ".join(member_text(one, part) for one in (result, total, each))
+                texts = ", ".join(member_text(value, part) for value in (result, total, part_sum))
                 self.emit(f"add.f32 {texts}")
             if not parts:
-                self.in_register(self.binary("+", total, each, into), into)
+                self.in_register(self.binary("+", total, part_sum, into), into)
             total = result
 
     def cleared(self, value: Value) -> None:
@@ -170,23 +170,23 @@ class Loops(Expressions):
         top, behind, end = self.label(), self.label(), self.label()
         self.place(top)
         if condition is not None:
-            found, inverted = self.truth(self.value(condition))
-            if not found.known:
-                self.emit(f"jmpr {end}", self.predicate_text(found, inverted=not inverted))
-            elif not found.const:
+            predicate, inverted = self.truth(self.value(condition))
+            if not predicate.known:
+                self.emit(f"jmpr {end}", self.predicate_text(predicate, inverted=not inverted))
+            elif not predicate.const:
                 return
         self._body(body, (behind, end))
         self.place(behind)
-        for each in behind_trip:
-            self.statement(each)
+        for child in behind_trip:
+            self.statement(child)
         self.emit(f"jmpr {top}")
         self.place(end)
 
     def _body(self, node: Any, labels: tuple[str, str] | None) -> None:
         self.open_loops.append(labels)
         self.scoped(node)
-        for each in self.rotations.get(id(node), ()):
-            self._rotated(each)
+        for sums in self.rotations.get(id(node), ()):
+            self._rotated(sums)
         self.open_loops.pop()
 
     # -------------------------------------------------------------------------------------------------------- counting
@@ -206,23 +206,25 @@ class Loops(Expressions):
                 continue
             declares, start = started[name]
             nexts = node.next.exprs if type(node.next).__name__ == "ExprList" else [node.next]
-            own = [each for each in nexts if name in assigned_in(each)]
+            own = [expression for expression in nexts if name in assigned_in(expression)]
             step = _step(own[0], name) if len(own) == 1 else None
             if step is None:
                 return None
-            others = tuple(each for each in nexts if each is not own[0])
+            others = tuple(expression for expression in nexts if expression is not own[0])
             return CountedLoop(name, declares, start, sign, right, step[0], step[1], others)
         return None
 
     def _started(self, init: Any) -> dict[str, tuple[bool, Any]]:
         """Return the names that a loop begins with, whether it declares them, and their values."""
         if type(init).__name__ == "DeclList":
-            return {each.name: (True, each.init) for each in init.decls if each.init is not None}
+            return {
+                declaration.name: (True, declaration.init) for declaration in init.decls if declaration.init is not None
+            }
         listed = init.exprs if type(init).__name__ == "ExprList" else [init]
         return {
-            each.lvalue.name: (False, each.rvalue)
-            for each in listed
-            if type(each).__name__ == "Assignment" and each.op == "=" and type(each.lvalue).__name__ == "ID"
+            item.lvalue.name: (False, item.rvalue)
+            for item in listed
+            if type(item).__name__ == "Assignment" and item.op == "=" and type(item.lvalue).__name__ == "ID"
         }
 
     def _may_count(self, node: Any, counted: CountedLoop) -> bool:
@@ -234,7 +236,7 @@ class Loops(Expressions):
             return False
         if self.height(node) > limit or self.hardware >= limit:
             return False
-        if not all(self.is_pure(each) for each in (counted.bound, counted.step) if each is not None):
+        if not all(self.is_pure(expression) for expression in (counted.bound, counted.step) if expression is not None):
             return False  # bound or step rest on memory, which the body may write
         kind = self._type_in(node, counted)
         bound = self._quiet(counted.bound)
@@ -243,10 +245,10 @@ class Loops(Expressions):
 
     def _type_in(self, node: Any, counted: CountedLoop) -> object:
         if counted.declares:
-            declared = next(each for each in node.init.decls if each.name == counted.name)
+            declared = next(declaration for declaration in node.init.decls if declaration.name == counted.name)
             return self.type_of(declared.type)
-        found = self.variable(counted.name)
-        return None if found is None or found.address is not None else found.type
+        variable = self.variable(counted.name)
+        return None if variable is None or variable.address is not None else variable.type
 
     def _hardware(self, node: Any, counted: CountedLoop) -> None:
         """Write a hardware loop; the variable is its iterator."""
@@ -262,7 +264,7 @@ class Loops(Expressions):
         if counted.down:
             step = self.unary("-", step)
         end = self.label()
-        texts = [self.operand(each) for each in (start, bound, step)]
+        texts = [self.operand(value) for value in (start, bound, step)]
         self.emit(f"loop {', '.join(texts)}, {counted.sign}, {end}")
         sizes = self.target.registers
         iterator = Value(INT, f"S{sizes.S - sizes.loop_iterators + self.hardware}")
@@ -270,8 +272,8 @@ class Loops(Expressions):
         self.scopes.append({counted.name: Variable(INT, iterator)})
         count = len(self.lines)
         self._body(node.stmt, None)
-        for each in counted.others:
-            self.statement(each)
+        for expression in counted.others:
+            self.statement(expression)
         self.scopes.pop()
         self.hardware -= 1
         if outer is not None:
@@ -285,13 +287,13 @@ class Loops(Expressions):
     def _begin_others(self, node: Any, counted: CountedLoop) -> None:
         """Declare or assign the other variables in the head of a loop."""
         if type(node.init).__name__ == "DeclList":
-            for each in node.init.decls:
-                if each.name != counted.name:
-                    self.statement(each)
+            for declaration in node.init.decls:
+                if declaration.name != counted.name:
+                    self.statement(declaration)
         elif type(node.init).__name__ == "ExprList":
-            for each in node.init.exprs:
-                if counted.name not in assigned_in(each):
-                    self.statement(each)
+            for expression in node.init.exprs:
+                if counted.name not in assigned_in(expression):
+                    self.statement(expression)
 
     # ------------------------------------------------------------------------------------------------------- unrolling
 
@@ -302,7 +304,7 @@ class Loops(Expressions):
             return False
         if counted.name in assigned_in(node.stmt):
             return False
-        asked = next((match for each in pragmas if (match := _UNROLL.search(each))), None)
+        asked = next((match for pragma in pragmas if (match := _UNROLL.search(pragma))), None)
         every = asked is not None and (asked[1] is None or int(asked[1]) >= len(numbers))
         if not every and not self._chooses(node.stmt, counted.name):
             return False
@@ -317,33 +319,33 @@ class Loops(Expressions):
         if counted.start is None or not counted.declares:
             return None
         trees = [counted.start, counted.bound, *([counted.step] if counted.step is not None else [])]
-        if not all(self.is_pure(each) for each in trees):
+        if not all(self.is_pure(tree) for tree in trees):
             return None
-        values = [self._quiet(each) for each in trees]
-        if not all(each.known and isinstance(each.type, Scalar) and not each.type.is_float for each in values):
+        values = [self._quiet(tree) for tree in trees]
+        if not all(value.known and isinstance(value.type, Scalar) and not value.type.is_float for value in values):
             return None
-        start, bound = (int(each.const or 0) for each in values[:2])
+        start, bound = (int(value.const or 0) for value in values[:2])
         step = (int(values[2].const or 0) if len(values) > 2 else 1) * (-1 if counted.down else 1)
-        found: list[int] = []
-        while COMPARISONS[counted.sign](start, bound) and len(found) <= most:
-            found.append(start)
+        counted_values: list[int] = []
+        while COMPARISONS[counted.sign](start, bound) and len(counted_values) <= most:
+            counted_values.append(start)
             start += step
-        self.count_work(len(found))
-        return found if len(found) <= most and found else None
+        self.count_work(len(counted_values))
+        return counted_values if len(counted_values) <= most and counted_values else None
 
     def _chooses(self, body: Any, name: str) -> bool:
         """Return whether a body indexes an array of registers or an int5 by a variable."""
-        for each in walked(body):
-            if type(each).__name__ != "ArrayRef" or name not in names_of(each.subscript):
+        for item in walked(body):
+            if type(item).__name__ != "ArrayRef" or name not in names_of(item.subscript):
                 continue
-            base = each.name
+            base = item.name
             while type(base).__name__ == "ArrayRef":
                 base = base.name
-            found = self.variable(base.name) if type(base).__name__ == "ID" else None
+            variable = self.variable(base.name) if type(base).__name__ == "ID" else None
             if (
-                found is not None
-                and found.address is None
-                and not (isinstance(found.type, Array) and id(found.node) in self.memory_arrays)
+                variable is not None
+                and variable.address is None
+                and not (isinstance(variable.type, Array) and id(variable.node) in self.memory_arrays)
             ):
                 return True
         return False

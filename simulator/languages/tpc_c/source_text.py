@@ -69,26 +69,26 @@ class Parsed:
 
     def span(self, node: Any) -> Span:
         """Return the place of a node of the tree."""
-        place = getattr(node, "coord", node)
-        if place is None:
+        position = getattr(node, "coord", node)
+        if position is None:
             return _span(self.file, 1, 1, self.lines)
-        return _span(str(place.file or self.file), int(place.line or 1), int(place.column or 1), self.lines)
+        return _span(str(position.file or self.file), int(position.line or 1), int(position.column or 1), self.lines)
 
 
 def macros_of(generation: str) -> dict[str, str]:
     """Return the predefined macros of the compiler for a generation."""
-    found = {"__TPC__": "1", "MAX_TENSORS": "16", "MAX_VLM": "81920", "MAX_SLM": "1024"}
+    macros = {"__TPC__": "1", "MAX_TENSORS": "16", "MAX_VLM": "81920", "MAX_SLM": "1024"}
     for name in ("gaudi", "greco", "gaudi2"):
         if GENERATIONS.index(generation) >= GENERATIONS.index(name):
-            found[f"__{name}_plus__"] = "1"
-    found |= dict.fromkeys(_OWN[generation], "1")
-    location = 8 if found.get("__gaudi2_plus__") else 6
-    found["RMW_SET"] = str(1 << location)
+            macros[f"__{name}_plus__"] = "1"
+    macros |= dict.fromkeys(_OWN[generation], "1")
+    location = 8 if macros.get("__gaudi2_plus__") else 6
+    macros["RMW_SET"] = str(1 << location)
     # Operations come as numbers or, as RMW_OP_MAX, at their place already.
-    found["MkRMW(dt, op, rmw, at)"] = (
+    macros["MkRMW(dt, op, rmw, at)"] = (
         f"((dt) | (((op) & 15) << 4) | ((op) & 0xf0) | ((at) << 7) | ((rmw) << {location}))"
     )
-    return {**found, **{name: str(number) for name, number in constants().items()}, **MACROS}
+    return {**macros, **{name: str(number) for name, number in constants().items()}, **MACROS}
 
 
 def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], folders: Sequence[Path] = ()) -> Parsed:
@@ -104,7 +104,7 @@ def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], fo
     reader = _Reader(file, lines, folders)
     output = _preprocessed(reader, text, file, {**macros_of(generation), **defines}, folders, lines)
     _refuse_assembly(output, file, lines)
-    output = _ATTRIBUTE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), output)
+    output = _ATTRIBUTE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), output)
     output = _SPACES.sub(_qualifier, output)
     output = _WIDE.sub(r"\1\2\3", output)
     output = _NUMBER.sub(lambda m: f"(({'bf16' if m[2].lower() == 'bf' else 'half'}){m[1]}f)", output)
@@ -119,15 +119,15 @@ def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], fo
         raise
     except Exception:  # what the library makes of 1uu
         raise parser.wrong("this is not C") from None
-    found = Parsed(file, tree, lines)
-    _check_depth(found)
-    return found
+    source = Parsed(file, tree, lines)
+    _check_depth(source)
+    return source
 
 
-def _qualifier(found: re.Match[str]) -> str:
-    if found[1]:
-        return LOCAL.ljust(len(found[1]))
-    return GLOBAL.ljust(len(found[2])) if found[2] else " " * len(found[3])
+def _qualifier(match: re.Match[str]) -> str:
+    if match[1]:
+        return LOCAL.ljust(len(match[1]))
+    return GLOBAL.ljust(len(match[2])) if match[2] else " " * len(match[3])
 
 
 class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  # the library carries no types
@@ -146,7 +146,7 @@ class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  #
         self.evaluator: Any = self._evaluated
 
     def _evaluated(self, tokens: Any, **names: Any) -> Any:
-        words = [each.value for each in tokens if each.value.strip()]
+        words = [token.value for token in tokens if token.value.strip()]
         for sign, count in pairwise(words):
             number = count.rstrip("uUlL")
             if sign == "<<" and not (number.isdecimal() and len(number) < 3 and int(number) <= MOST_SHIFT):
@@ -155,9 +155,9 @@ class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  #
 
     def at(self, message: str, *legal: str) -> ReadError:
         """Return (not raise) an error at the token that is being read."""
-        place = self.place
-        known = place is not None and getattr(place, "source", None)
-        return ReadError(message, span=_span(place.source, place.lineno, 1, self.lines) if known else
+        token = self.place
+        has_source = token is not None and getattr(token, "source", None)
+        return ReadError(message, span=_span(token.source, token.lineno, 1, self.lines) if has_source else
                          _span(self.file, 1, 1, self.lines), legal=legal)  # fmt: skip
 
     def on_error(self, file: str, line: int, message: str) -> None:
@@ -167,14 +167,14 @@ class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  #
 
     def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
         if directive.value == "error":
-            self.on_error(directive.source, directive.lineno, f"#error {''.join(each.value for each in toks)}")
+            self.on_error(directive.source, directive.lineno, f"#error {''.join(token.value for token in toks)}")
         return True if directive.value == "warning" else None
 
     def on_directive_handle(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
         self.place = directive
         if directive.value == "pragma":
             raise _PCPP.OutputDirective(_PCPP.Action.IgnoreAndPassThrough)
-        if directive.value == "include" and not any(each.value.strip() for each in toks):
+        if directive.value == "include" and not any(token.value.strip() for token in toks):
             raise self.at("#include does not name a header", '#include "FILE.h"')
         return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
 
@@ -190,10 +190,10 @@ class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  #
             raise FileNotFoundError(includepath)
         if self.include_depth > MOST_INCLUDES:
             raise self.at(f"headers are included more than {MOST_INCLUDES} deep", "an include guard")
-        found = read_text(includepath, "header")
-        self.count(found)
-        self.lines[includepath] = found.split("\n")
-        return io.StringIO(found)
+        text = read_text(includepath, "header")
+        self.count(text)
+        self.lines[includepath] = text.split("\n")
+        return io.StringIO(text)
 
     def count(self, text: str) -> None:
         """Count a text, and reject it if it exceeds the limit."""
@@ -215,7 +215,7 @@ class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  #
     def _add(self, count: int, tokens: Any) -> None:
         self.expanded += count
         if self.expanded > MOST_EXPANDED:
-            self.place = next((each for each in tokens if getattr(each, "source", None)), self.place)
+            self.place = next((token for token in tokens if getattr(token, "source", None)), self.place)
             raise self.at(f"macros expand to more than {MOST_EXPANDED} tokens")
 
     def evalexpr(self, tokens: Any) -> Any:
@@ -251,8 +251,8 @@ def _preprocessed(
 
 
 def _span(file: str, line: int, column: int, lines: Mapping[str, Sequence[str]]) -> Span:
-    held = lines.get(file, ())
-    return Span(file, max(line, 1), max(column, 1), held[line - 1] if 0 < line <= len(held) else "")
+    source_lines = lines.get(file, ())
+    return Span(file, max(line, 1), max(column, 1), source_lines[line - 1] if 0 < line <= len(source_lines) else "")
 
 
 def _refuse_assembly(text: str, file: str, lines: Mapping[str, Sequence[str]]) -> None:
@@ -262,11 +262,11 @@ def _refuse_assembly(text: str, file: str, lines: Mapping[str, Sequence[str]]) -
         if directive:
             number, current = int(directive[1]), directive[2] or current
             continue
-        found = _ASSEMBLY.search(line)
-        if found and not line.lstrip().startswith("#"):
+        match = _ASSEMBLY.search(line)
+        if match and not line.lstrip().startswith("#"):
             message = "inline assembly is not supported in C kernels"
             legal = ("an intrinsic", "a kernel in TPC assembly (.tpc)")
-            raise IllegalError(message, span=_span(current, number, found.start() + 1, lines), legal=legal)
+            raise IllegalError(message, span=_span(current, number, match.start() + 1, lines), legal=legal)
         number += 1
 
 
@@ -282,11 +282,11 @@ def _check_brackets(text: str, file: str, lines: Mapping[str, Sequence[str]]) ->
         if directive:
             number, current = int(directive[1]), directive[2] or current
             continue
-        for each in re.finditer(r"[()\[\]{}]", _NOT_BRACKETS.sub(lambda found: " " * len(found[0]), line)):
-            depth += 1 if each[0] in _BRACKETS else -1
+        for bracket in re.finditer(r"[()\[\]{}]", _NOT_BRACKETS.sub(lambda match: " " * len(match[0]), line)):
+            depth += 1 if bracket[0] in _BRACKETS else -1
             if depth > MOST_NESTED:
                 message = f"brackets are nested more than {MOST_NESTED} levels deep"
-                raise ReadError(message, span=_span(current, number, each.start() + 1, lines))
+                raise ReadError(message, span=_span(current, number, bracket.start() + 1, lines))
         number += 1
 
 
@@ -298,7 +298,7 @@ def _check_depth(kernel: Parsed) -> None:
         if depth > MOST_DEEP:
             message = f"expressions or statements are nested more than {MOST_DEEP} levels deep"
             raise ReadError(message, span=kernel.span(node), legal=("several statements",))
-        waiting += [(each, depth + 1) for _, each in node.children()]
+        waiting += [(child, depth + 1) for _, child in node.children()]
 
 
 # What C lacks where a text stops being C.
@@ -338,14 +338,14 @@ class _Parser(_PYCPARSER.CParser if _PYCPARSER else object):  # type: ignore[mis
         self.wanted = ""
         return token
 
-    def _parse_error(self, message: str, place: Any) -> Any:
+    def _parse_error(self, message: str, position: Any) -> Any:
         text = message.lower()
         stopped = text.startswith("before:") or text == "at end of input"
         if not stopped and text not in _LACKING:
             shown = next((shown for word, shown in _SHOWN.items() if word in text), text)
-            if getattr(place, "line", None) is None:
+            if getattr(position, "line", None) is None:
                 raise self.wrong(shown)
-            raise ReadError(shown, span=_span(place.file, place.line, place.column or 1, self.lines))
+            raise ReadError(shown, span=_span(position.file, position.line, position.column or 1, self.lines))
         tokens = self._around(back=stopped)
         stranger, token = self._stranger(tokens), tokens[-1]
         if text == "invalid declaration":
@@ -381,13 +381,13 @@ class _Parser(_PYCPARSER.CParser if _PYCPARSER else object):  # type: ignore[mis
         return self._undeclared(first) if (None if before is None else before.value) in _BEGINNINGS else None
 
     def _undeclared(self, token: Any) -> Any:
-        known = token is None or token.type != "ID" or any(token.value in scope for scope in self._scope_stack)
-        return None if known else token
+        is_declared = token is None or token.type != "ID" or any(token.value in scope for scope in self._scope_stack)
+        return None if is_declared else token
 
     def wrong(self, message: str, *legal: str, token: Any = None) -> ReadError:
         """Return (not raise) an error at a token, the last token read if it is None."""
-        known = [each for each in self._tokens._buffer if each is not None]
-        token = token or (known[-1] if known else None)
+        tokens = [lexeme for lexeme in self._tokens._buffer if lexeme is not None]
+        token = token or (tokens[-1] if tokens else None)
         if token is None:
             file = next(iter(self.lines))
             return ReadError(message, span=_span(file, 1, 1, self.lines), legal=legal)

@@ -101,9 +101,9 @@ class LogicalAccesses(LogicalBuilder):
 
     __slots__ = ()
 
-    def as_logical(self, kind: LogicalVectorType, held: int, regs: Iterable[Reg], container: int) -> LogicalRegister:
+    def as_logical(self, kind: LogicalVectorType, width: int, regs: Iterable[Reg], container: int) -> LogicalRegister:
         """Return registers with containers of `held` bits as a logical register with containers of a width."""
-        return self.within(self.made(kind.lanes, kind.element, held, regs), container)
+        return self.within(self.made(kind.lanes, kind.element, width, regs), container)
 
     def merged(
         self, lanes: int, size: int, container: int, of_group: Callable[[int, int, int, Reg | None], Reg | None]
@@ -123,29 +123,29 @@ class LogicalAccesses(LogicalBuilder):
 
     # ------------------------------------------------------------------------------------------------------- loads
 
-    def load_row(self, kind: LogicalVectorType, place: Address, container: int) -> LogicalRegister:
+    def load_row(self, kind: LogicalVectorType, address: Address, container: int) -> LogicalRegister:
         """Load contiguous elements; unpacking widens memory elements of `place.width` bits."""
-        far, near = place.width, lane_bits(kind.element)
-        held = _widest(_UNPACKING, far, container)
+        far, near = address.width, lane_bits(kind.element)
+        width = _widest(_UNPACKING, far, container)
         element = physical(kind.element) if far == near else f"u{far}"
-        if place.is_aligned(BLOCK_BYTES if held == far else _UNPACKED_ALIGNMENT):
-            words = {} if held == far else {"dist": _UNPACKING[far, held]}
+        if address.is_aligned(BLOCK_BYTES if width == far else _UNPACKED_ALIGNMENT):
+            words = {} if width == far else {"dist": _UNPACKING[far, width]}
             regs = [
-                self.register("vlds", place.further(number * per_register(held)).operands(), element, **words)
-                for number in range(register_count(kind.lanes, held))
+                self.register("vlds", address.further(number * per_register(width)).operands(), element, **words)
+                for number in range(register_count(kind.lanes, width))
             ]
         else:
-            held, regs = far, self._unaligned(element, register_count(kind.lanes, far), place)
-        while held < near:
-            none = self.same_number(held, 0)
-            regs = [each for reg in regs for each in self.spread(reg, none, held)]
-            held *= 2
+            width, regs = far, self._unaligned(element, register_count(kind.lanes, far), address)
+        while width < near:
+            none = self.same_number(width, 0)
+            regs = [half for reg in regs for half in self.spread(reg, none, width)]
+            width *= 2
         if far != near:
             regs = [self.as_element(reg, physical(kind.element)) for reg in regs]
-        return self.as_logical(kind, held, regs, container)
+        return self.as_logical(kind, width, regs, container)
 
-    def _unaligned(self, element: str, count: int, place: Address) -> list[Reg]:
-        pointer, kind = place.moved()
+    def _unaligned(self, element: str, count: int, address: Address) -> list[Reg]:
+        pointer, kind = address.moved()
         (state,), _ = self.micro("vldas", [(pointer, kind)], [("a", _ALIGN)])
         regs = []
         for _ in range(count):
@@ -155,34 +155,34 @@ class LogicalAccesses(LogicalBuilder):
         return regs
 
     def load_rows(
-        self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
+        self, kind: LogicalVectorType, address: Address, groups: int, stride: str, divisor: int, container: int
     ) -> LogicalRegister:
         """Load rows that are `stride` pointer elements apart; `divisor` divides the stride."""
         size = kind.lanes // groups
-        if self.known.get(stride) == size * place.unit:
-            return self.load_row(kind, place, container)
-        single = size == 1 and place.width == lane_bits(kind.element) <= 32
-        if single and groups > _FEW and place.unit == 1:
+        if self.known.get(stride) == size * address.unit:
+            return self.load_row(kind, address, container)
+        single = size == 1 and address.width == lane_bits(kind.element) <= 32
+        if single and groups > _FEW and address.unit == 1:
             step = self.as_integer(stride, I32)
             indices = [self.strided_numbers(32, n, step) for n in range(register_count(kind.lanes, 32))]
             preds = [pred.use for pred in self.leading(kind.lanes, kind.lanes, 32)]
-            return self.gathered(kind, place.moved(), indices, preds, 32, container)
+            return self.gathered(kind, address.moved(), indices, preds, 32, container)
         if single:
-            return self.load_slots(kind, place, groups, stride, divisor, container)
-        held, part = min(32, container), LogicalVectorType(size, kind.element)
-        parts = [self.load_row(part, place.row(number, stride, divisor), held) for number in range(groups)]
+            return self.load_slots(kind, address, groups, stride, divisor, container)
+        width, part = min(32, container), LogicalVectorType(size, kind.element)
+        parts = [self.load_row(part, address.row(number, stride, divisor), width) for number in range(groups)]
 
         def joined(group: int, first: int, lanes: int, whole: Reg | None) -> Reg | None:
             lane, end = max(first, 0), min(first + size, lanes)
             while lane < end:
                 source, by = divmod(lane - first, lanes)
                 here = min(end, lane + lanes - by)
-                moved = self.shifted(parts[group].regs[source], by - lane, held)
-                whole = self.chosen(moved, whole, self.between(lane, here, held), held)
+                moved = self.shifted(parts[group].regs[source], by - lane, width)
+                whole = self.chosen(moved, whole, self.between(lane, here, width), width)
                 lane = here
             return whole
 
-        return self.as_logical(kind, held, self.merged(kind.lanes, size, held, joined), container)
+        return self.as_logical(kind, width, self.merged(kind.lanes, size, width, joined), container)
 
     def gathered(
         self, kind: LogicalVectorType, pointer: Use, indices: list[Reg], preds: list[Use], bits: int, container: int
@@ -194,41 +194,41 @@ class LogicalAccesses(LogicalBuilder):
         ]
         return self.as_logical(kind, bits, regs, container)
 
-    def load_one(self, kind: LogicalVectorType, place: Address, container: int) -> LogicalRegister:
+    def load_one(self, kind: LogicalVectorType, address: Address, container: int) -> LogicalRegister:
         """Load one element into all lanes."""
-        reg = self._broadcast(kind, place)
-        held = container if place.width == lane_bits(kind.element) else lane_bits(kind.element)
-        return self.as_logical(kind, held, [reg] * register_count(kind.lanes, held), container)
+        reg = self._broadcast(kind, address)
+        width = container if address.width == lane_bits(kind.element) else lane_bits(kind.element)
+        return self.as_logical(kind, width, [reg] * register_count(kind.lanes, width), container)
 
-    def _broadcast(self, kind: LogicalVectorType, place: Address) -> Reg:
-        return self.register("vlds", place.operands(), physical(kind.element), dist=f"BRC_B{place.width}")
+    def _broadcast(self, kind: LogicalVectorType, address: Address) -> Reg:
+        return self.register("vlds", address.operands(), physical(kind.element), dist=f"BRC_B{address.width}")
 
     def load_slots(
-        self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
+        self, kind: LogicalVectorType, address: Address, groups: int, stride: str, divisor: int, container: int
     ) -> LogicalRegister:
         """Load one element per group into all its lanes."""
-        held, size = min(32, container), kind.lanes // groups
-        places = [place.row(number, stride, divisor) for number in range(groups)]
-        slots = [self._broadcast(kind, each) for each in places]
+        width, size = min(32, container), kind.lanes // groups
+        places = [address.row(number, stride, divisor) for number in range(groups)]
+        slots = [self._broadcast(kind, slot_address) for slot_address in places]
 
         def spread(group: int, first: int, lanes: int, whole: Reg | None) -> Reg:
-            mask = self.between(max(first, 0), min(first + size, lanes), held)
-            return self.chosen(slots[group], whole, mask, held)
+            mask = self.between(max(first, 0), min(first + size, lanes), width)
+            return self.chosen(slots[group], whole, mask, width)
 
-        return self.as_logical(kind, held, self.merged(kind.lanes, size, held, spread), container)
+        return self.as_logical(kind, width, self.merged(kind.lanes, size, width, spread), container)
 
     # ------------------------------------------------------------------------------------------------------ stores
 
-    def store_row(self, value: LogicalRegister, place: Address, mask: LogicalMask | None) -> None:
+    def store_row(self, value: LogicalRegister, address: Address, mask: LogicalMask | None) -> None:
         """Store contiguous elements."""
-        if not place.is_aligned(BLOCK_BYTES):
-            self._store_unaligned(value, place, mask)
+        if not address.is_aligned(BLOCK_BYTES):
+            self._store_unaligned(value, address, mask)
             return
         value = self.within(value, _widest(_PACKING, value.width, value.container))
         for number, pred in enumerate(self.active(mask, value.lanes, value.container)):
-            self._store(value, number, place.further(number * per_register(value.container)), pred)
+            self._store(value, number, address.further(number * per_register(value.container)), pred)
 
-    def _store(self, value: LogicalRegister, number: int, place: Address, pred: Pred) -> None:
+    def _store(self, value: LogicalRegister, number: int, address: Address, pred: Pred) -> None:
         """Store one register."""
         container, words = value.container, {}
         if container != value.width:
@@ -240,47 +240,47 @@ class LogicalAccesses(LogicalBuilder):
                 pred = Pred(low, 32, home)
         mask = self.as_bits(pred, min(32, container))
         reg = self.as_element(value.regs[number], physical(value.element))
-        self.micro("vsts", [reg.use, *place.operands(), mask.use], (), **words)
+        self.micro("vsts", [reg.use, *address.operands(), mask.use], (), **words)
 
-    def _store_unaligned(self, value: LogicalRegister, place: Address, mask: LogicalMask | None) -> None:
+    def _store_unaligned(self, value: LogicalRegister, address: Address, mask: LogicalMask | None) -> None:
         if value.width == WIDEST and mask is not None:
             raise IllegalError("a masked store of 64 bits needs an aligned address", legal=("multiples of 32 bytes",))
         value, size = self.within(value, value.width), per_register(value.width)
         if mask is not None:  # lanes are scattered to where they would go
-            _check_unit(place)
+            _check_unit(address)
             for number, pred in enumerate(mask.at(value.width)):
                 index = self.lane_numbers(value.width, 0)
-                self._scatter(value, number, place.further(number * size), index, pred)
+                self._scatter(value, number, address.further(number * size), index, pred)
             return
-        pointer, kind = place.moved()
+        pointer, kind = address.moved()
         (state,), _ = self.micro("init_align", (), [("a", _ALIGN)])
         for number, reg in enumerate(value.regs):
-            count = self.scalar(min(value.lanes - number * size, size) * place.unit, I32)
+            count = self.scalar(min(value.lanes - number * size, size) * address.unit, I32)
             uses: list[Use] = [(state, _ALIGN), count, reg.use, (pointer, kind)]
             (state, pointer), _ = self.micro("vstus", uses, [("a", _ALIGN), ("p", kind)])
         self.micro("vstas", [(state, _ALIGN), (pointer, kind), self.scalar(0, I32)])
 
-    def _scatter(self, value: LogicalRegister, number: int, place: Address, index: Reg, pred: Pred) -> None:
+    def _scatter(self, value: LogicalRegister, number: int, address: Address, index: Reg, pred: Pred) -> None:
         reg, mask = self.as_element(value.regs[number], f"u{value.width}"), self.as_bits(pred, value.width)
-        self.micro("vscatter", [reg.use, place.moved(), index.use, mask.use])
+        self.micro("vscatter", [reg.use, address.moved(), index.use, mask.use])
 
     def store_rows(
-        self, value: LogicalRegister, place: Address, groups: int, stride: str, divisor: int, mask: LogicalMask | None
+        self, value: LogicalRegister, address: Address, groups: int, stride: str, divisor: int, mask: LogicalMask | None
     ) -> None:
         """Store rows that are `stride` pointer elements apart; `divisor` divides the stride."""
-        size, known = value.lanes // groups, self.known.get(stride)
-        if known == size * place.unit:
-            self.store_row(value, place, mask)
+        size, distance = value.lanes // groups, self.known.get(stride)
+        if distance == size * address.unit:
+            self.store_row(value, address, mask)
         elif size == 1:
-            self._store_slots(value, place, stride, divisor, mask)
+            self._store_slots(value, address, stride, divisor, mask)
         else:
             value = self.within(value, _widest(_PACKING, value.width, value.container))
-            apart = known is not None and known >= size * place.unit
+            apart = distance is not None and distance >= size * address.unit
             for group in range(groups):
-                self._store_lanes(value, place.row(group, stride, divisor), group * size, size, mask, apart=apart)
+                self._store_lanes(value, address.row(group, stride, divisor), group * size, size, mask, apart=apart)
 
     def _store_lanes(
-        self, value: LogicalRegister, place: Address, start: int, size: int, mask: LogicalMask | None, *, apart: bool
+        self, value: LogicalRegister, address: Address, start: int, size: int, mask: LogicalMask | None, *, apart: bool
     ) -> None:
         """Store lanes `start` to `start` + `size` - 1, the first of them at an address.
 
@@ -290,7 +290,7 @@ class LogicalAccesses(LogicalBuilder):
         while lane < start + size:
             number, first = divmod(lane, lanes)
             last = min(first + start + size - lane, lanes)
-            here = place.further(lane - start)
+            here = address.further(lane - start)
             pred = self.between(first, last, value.container)
             if mask is not None:
                 pred = self.logic("pand", mask.at(value.container)[number], pred, value.container)
@@ -306,28 +306,28 @@ class LogicalAccesses(LogicalBuilder):
             lane += last - first
 
     def _store_slots(
-        self, value: LogicalRegister, place: Address, stride: str, divisor: int, mask: LogicalMask | None
+        self, value: LogicalRegister, address: Address, stride: str, divisor: int, mask: LogicalMask | None
     ) -> None:
         """Store one element per row: all by one scatter if lanes can count that far, otherwise one by one."""
-        _check_unit(place)
+        _check_unit(address)
         value = self.within(value, value.width)
-        width, preds, known = value.width, self.active(mask, value.lanes, value.width), self.known.get(stride)
-        if width == 32 or (known is not None and 0 <= known * (value.lanes - 1) < 1 << width - 1):
+        width, preds, distance = value.width, self.active(mask, value.lanes, value.width), self.known.get(stride)
+        if width == 32 or (distance is not None and 0 <= distance * (value.lanes - 1) < 1 << width - 1):
             step = self.as_integer(stride, ScalarType(f"i{width}"))
             for number, pred in enumerate(preds):
-                self._scatter(value, number, place, self.strided_numbers(width, number, step), pred)
+                self._scatter(value, number, address, self.strided_numbers(width, number, step), pred)
             return
         none = self.same_number(width, 0)
         for slot in range(value.lanes):
             number, lane = divmod(slot, per_register(width))
             pred = self.logic("pand", preds[number], self.between(lane, lane + 1, width), width)
-            self._scatter(value, number, place.row(slot, stride, divisor), none, pred)
+            self._scatter(value, number, address.row(slot, stride, divisor), none, pred)
 
     # ------------------------------------------------------------------------------------------------------ blocks
 
-    def load_blocks(self, kind: LogicalVectorType, place: Address, stride: Use, container: int) -> LogicalRegister:
+    def load_blocks(self, kind: LogicalVectorType, address: Address, stride: Use, container: int) -> LogicalRegister:
         """Load blocks of 32 bytes at a distance in blocks."""
-        pointer, element, size = place.moved(), physical(kind.element), lane_bits(kind.element)
+        pointer, element, size = address.moved(), physical(kind.element), lane_bits(kind.element)
         step, regs = self._block_step(stride), []
         for number, pred in enumerate(self.leading(kind.lanes, kind.lanes, size)):
             first = self._first_block(stride, number)
@@ -335,7 +335,7 @@ class LogicalAccesses(LogicalBuilder):
             regs.append(self.register("vsldb", operands, element))
         return self.as_logical(kind, size, regs, container)
 
-    def store_blocks(self, value: LogicalRegister, place: Address, stride: Use) -> None:
+    def store_blocks(self, value: LogicalRegister, address: Address, stride: Use) -> None:
         """Store blocks of 32 bytes at a distance in blocks."""
         value = self.within(value, value.width)
         step = self._block_step(stride)
@@ -343,7 +343,7 @@ class LogicalAccesses(LogicalBuilder):
             first = self._first_block(stride, number)
             mask = self.as_bits(pred, min(32, value.width))
             reg = self.as_element(value.regs[number], physical(value.element))
-            self.micro("vsstb", [reg.use, place.moved(), step, first, mask.use])
+            self.micro("vsstb", [reg.use, address.moved(), step, first, mask.use])
 
     def _block_step(self, stride: Use) -> Use:
         name, _ = stride
@@ -357,6 +357,6 @@ class LogicalAccesses(LogicalBuilder):
         return self.arith("muli", (name, self.constant(8 * number, I16)), I16), I16
 
 
-def _check_unit(place: Address) -> None:
-    if place.unit != 1 or place.width > 32:
+def _check_unit(address: Address) -> None:
+    if address.unit != 1 or address.width > 32:
         raise IllegalError("no instruction stores this", legal=("a pointer to the elements of the register",))

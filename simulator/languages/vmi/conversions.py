@@ -124,8 +124,8 @@ def _through(src: str, middle: str, dst: str) -> tuple[RouteStep, ...] | None:
     """Return a way by another format, None if there is none."""
     if middle in (src, dst):
         return None
-    one, other = _route(src, middle), _route(middle, dst)
-    return None if one is None or other is None else (*one, *other)
+    first, other = _route(src, middle), _route(middle, dst)
+    return None if first is None or other is None else (*first, *other)
 
 
 def _of_integers(src: str, dst: str) -> tuple[RouteStep, ...] | None:
@@ -166,13 +166,13 @@ def check_conversion(src: str, dst: str, attributes: Mapping[str, str]) -> Conve
     Raises:
         IllegalError: a word is wrong; the message lists the legal ones.
     """
-    found, named = route(src, dst), f"vcvt {shown(src)} -> {shown(dst)}"
+    path, named = route(src, dst), f"vcvt {shown(src)} -> {shown(dst)}"
     rounding, saturation = attributes.get("rounding"), attributes.get("saturate")
-    if rounding is not None and found.roundings and plain_word(rounding) not in found.roundings:
-        raise IllegalError(f"{named} has no rounding = {rounding}", legal=found.roundings)
-    if saturation is None and found.saturations:
-        raise IllegalError(f"{named} needs saturate", legal=found.saturations)
-    if saturation is not None and not found.saturations:
-        allowed = f"rounding = {' | '.join(found.roundings)}" if found.roundings else "no attributes"
+    if rounding is not None and path.roundings and plain_word(rounding) not in path.roundings:
+        raise IllegalError(f"{named} has no rounding = {rounding}", legal=path.roundings)
+    if saturation is None and path.saturations:
+        raise IllegalError(f"{named} needs saturate", legal=path.saturations)
+    if saturation is not None and not path.saturations:
+        allowed = f"rounding = {' | '.join(path.roundings)}" if path.roundings else "no attributes"
         raise IllegalError(f"{named} takes no saturate", legal=(allowed,))
-    return found
+    return path

@@ -102,7 +102,7 @@ class FunctionFacts:
                 self._set(name, divisor)
             yielded = self.see(node.body)
             self._tie_all(node, "carried", yielded)
-            further = [gcd(one, self._of(name)) for one, name in zip(divisors, yielded, strict=True)]
+            further = [gcd(factor, self._of(name)) for factor, name in zip(divisors, yielded, strict=True)]
             if further == divisors:
                 break
             divisors = further if number < _MOST_ROUNDS - 1 else [1] * len(divisors)
@@ -117,7 +117,9 @@ class FunctionFacts:
         for region in (node.then_body, node.else_body):
             yielded = self.see(region)
             self._tie_all(node, "result", yielded)
-            divisors[: len(yielded)] = [gcd(one, self._of(name)) for one, name in zip(divisors, yielded, strict=True)]
+            divisors[: len(yielded)] = [
+                gcd(factor, self._of(name)) for factor, name in zip(divisors, yielded, strict=True)
+            ]
         for name, divisor in zip(node.results, divisors, strict=True):
             self._set(name, divisor)
 
@@ -180,9 +182,9 @@ class FunctionFacts:
             if name in self._names and (id(node), role, number) in self._widths:
                 self._tie((id(node), role, number), self._names[name])
 
-    def _tie(self, one: Key, other: Key) -> None:
-        near, far = self._root(one), self._root(other)
-        if near != far and not {one, other} & self._ordered:
+    def _tie(self, first: Key, other: Key) -> None:
+        near, far = self._root(first), self._root(other)
+        if near != far and not {first, other} & self._ordered:
             self._parents[far] = near
             self._widths[near] = max(self._widths[near], self._widths[far])
 

@@ -123,10 +123,10 @@ class LogicalBuilder(MicroBuilder):
         """Return the active containers of a register: those of its mask, otherwise all lanes."""
         return self.leading(lanes, lanes, container) if mask is None else mask.at(container)
 
-    def logic(self, mnemonic: str, one: Pred, other: Pred, container: int) -> Pred:
+    def logic(self, mnemonic: str, first: Pred, other: Pred, container: int) -> Pred:
         """Combine two predicates of containers of a width, bit by bit."""
         bits = min(32, container)
-        operands = [self.as_bits(each, bits).use for each in (one, other, self.every(container))]
+        operands = [self.as_bits(pred, bits).use for pred in (first, other, self.every(container))]
         return self.predicate(mnemonic, operands, bits)
 
     def spread_mask(self, pred: Pred, half: str, bits: int = 32) -> Pred:
@@ -145,11 +145,11 @@ class LogicalBuilder(MicroBuilder):
         """Return a mask whose predicates are made at the current insertion point."""
         home = self.place()
 
-        def made(container: int) -> tuple[Pred, ...]:
+        def preds(container: int) -> tuple[Pred, ...]:
             with self.at(home):
                 return make(container)
 
-        return LogicalMask(made)
+        return LogicalMask(preds)
 
     def counting(self, lanes: int, count: str, number: int | None) -> LogicalMask:
         """Return the mask of the first `count` lanes (an index); `number` is its value if it is constant."""
@@ -214,7 +214,7 @@ class LogicalBuilder(MicroBuilder):
         while container < wanted:
             container *= 2
             bits = min(32, container)
-            preds = tuple(self.spread_mask(each, half, bits) for each in preds for half in ("LOWER", "HIGHER"))
+            preds = tuple(self.spread_mask(mask, half, bits) for mask in preds for half in ("LOWER", "HIGHER"))
         while container > wanted:
             container //= 2
             bits, packed = min(32, container), list[Pred]()
@@ -243,7 +243,7 @@ class LogicalBuilder(MicroBuilder):
         with self.at(value.home):
             regs, current = value.regs, value.container
             while current < container:
-                regs = tuple(each for reg in regs for each in self.spread(reg, reg, current))
+                regs = tuple(half for reg in regs for half in self.spread(reg, reg, current))
                 current *= 2
                 regs = regs[: register_count(value.lanes, current)]
             while current > container:
@@ -252,15 +252,15 @@ class LogicalBuilder(MicroBuilder):
             element = physical(value.element)
             return self.made(value.lanes, value.element, container, [self.as_element(reg, element) for reg in regs])
 
-    def spread(self, one: Reg, other: Reg, bits: int) -> list[Reg]:
+    def spread(self, first: Reg, other: Reg, bits: int) -> list[Reg]:
         """Interleave the lanes of two registers into two registers."""
         kind = f"u{min(32, bits)}"
-        return self.registers("vintlv", [self.as_element(each, kind).use for each in (one, other)], kind, kind)
+        return self.registers("vintlv", [self.as_element(reg, kind).use for reg in (first, other)], kind, kind)
 
-    def parted(self, one: Reg, other: Reg, bits: int) -> list[Reg]:
+    def parted(self, first: Reg, other: Reg, bits: int) -> list[Reg]:
         """Return the even lanes of two registers end to end, and the odd ones."""
         kind = f"u{bits}"
-        return self.registers("vdintlv", [self.as_element(each, kind).use for each in (one, other)], kind, kind)
+        return self.registers("vdintlv", [self.as_element(reg, kind).use for reg in (first, other)], kind, kind)
 
     # ------------------------------------------------------------------------------------------------------- lanes
 
@@ -315,13 +315,13 @@ class LogicalBuilder(MicroBuilder):
         """Return the register whose lane i is lane i + `by`; lanes beyond the end are undefined."""
         return reg if by == 0 else self.picked(reg, self.lane_numbers(bits, by), bits)
 
-    def chosen(self, one: Reg, other: Reg | None, mask: Pred, bits: int) -> Reg:
+    def chosen(self, first: Reg, other: Reg | None, mask: Pred, bits: int) -> Reg:
         """Return the lanes of `one` where the mask is set, otherwise those of `other`, if there is one."""
         if other is None:
-            return one
+            return first
         kind = f"u{bits}"
-        operands = [self.as_element(each, kind).use for each in (one, other)]
-        return self.as_element(self.register("vsel", [*operands, self.as_bits(mask, bits).use], kind), one.element)
+        operands = [self.as_element(reg, kind).use for reg in (first, other)]
+        return self.as_element(self.register("vsel", [*operands, self.as_bits(mask, bits).use], kind), first.element)
 
 
 def pairs_of(regs: Sequence[Reg]) -> Iterator[tuple[Reg, Reg]]:

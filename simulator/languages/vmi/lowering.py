@@ -71,7 +71,9 @@ def lower_function(function: pto.Function) -> pto.Function:
         return function
     facts = FunctionFacts()
     facts.see(body)
-    lowering = VmiLowering({*(each.name for each in function.arguments), *_names(body)}, facts.known, facts=facts)
+    lowering = VmiLowering(
+        {*(argument.name for argument in function.arguments), *_names(body)}, facts.known, facts=facts
+    )
     whole = lowering.region(body)
     return replace(function, body=_without_unused((*lowering.head.flat(), *whole)))
 
@@ -79,13 +81,13 @@ def lower_function(function: pto.Function) -> pto.Function:
 def _names(body: Sequence[pto.Operation]) -> Iterator[str]:
     """Yield every text in the nodes of a region: among them all names of values."""
     for node in body:
-        for each in fields(node):
-            entry = getattr(node, each.name)
+        for entry_field in fields(node):
+            entry = getattr(node, entry_field.name)
             if isinstance(entry, str):
                 yield entry
             elif isinstance(entry, tuple) and entry and isinstance(entry[0], str):
                 yield from entry
-            elif isinstance(entry, tuple) and entry and each.name in REGION_FIELDS:
+            elif isinstance(entry, tuple) and entry and entry_field.name in REGION_FIELDS:
                 yield from _names(entry)
 
 
@@ -156,15 +158,15 @@ class VmiLowering(LogicalAccesses):
         self, body: Sequence[pto.Operation], owner: pto.Operation | None = None, role: str = ""
     ) -> tuple[pto.Operation, ...]:
         """Return a region whose yielded values have the containers of the owner's results."""
-        place = OperationRun()
-        with self.at(place):
+        run = OperationRun()
+        with self.at(run):
             for node in body:
                 self.span = node.span
                 try:
                     self._step(node, owner, role)
                 except CastsimError as error:
                     raise error.at(node.span) from None
-        return place.flat()
+        return run.flat()
 
     def _step(self, node: pto.Operation, owner: pto.Operation | None, role: str) -> None:
         match node:
@@ -214,7 +216,9 @@ class VmiLowering(LogicalAccesses):
         then_body, else_body = (self.region(body, node, "result") for body in (node.then_body, node.else_body))
         results = self._fresh(node, "result", node.results)
         kinds = tuple(
-            each for number, kind in enumerate(node.result_types) for each in self._kinds(node, "result", number, kind)
+            kind_text
+            for number, kind in enumerate(node.result_types)
+            for kind_text in self._kinds(node, "result", number, kind)
         )
         self.add(replace(node, then_body=then_body, else_body=else_body, results=_joined(results), result_types=kinds))
         self._bind(node, "result", node.results, results, self.place())
@@ -349,7 +353,11 @@ class VmiLowering(LogicalAccesses):
         assert given.pointer is not None
         pointer, kind = given.pointer
         offset = self.as_index(given.scalars[0]) if given.scalars else self.index(0)
-        vectors = [each for each in (*node.operand_types, *node.result_types) if isinstance(each, LogicalVectorType)]
+        vectors = [
+            vector_type
+            for vector_type in (*node.operand_types, *node.result_types)
+            if isinstance(vector_type, LogicalVectorType)
+        ]
         near, far = lane_bits(vectors[-1].element), lane_bits(kind.element)
         narrows = node.mnemonic == "vstore" and far < near and kind.element[0] in "iu"
         width = far if narrows or node.word("dist_mode") == "unpack" else near
@@ -362,23 +370,23 @@ class VmiLowering(LogicalAccesses):
         return self.as_index(given.scalars[1]), self.facts.strides[id(node)]
 
     def _load(self, node: DialectOperation, given: _Given, kind: LogicalVectorType, container: int) -> LogicalRegister:
-        place, groups, single = self._place(node, given), node.count("group"), node.word("dist_mode") == "brc"
+        address, groups, single = self._place(node, given), node.count("group"), node.word("dist_mode") == "brc"
         if groups is None and len(given.scalars) > 1:
-            return self.load_blocks(kind, place, given.scalars[1], container)
+            return self.load_blocks(kind, address, given.scalars[1], container)
         if groups is None:
-            return self.load_one(kind, place, container) if single else self.load_row(kind, place, container)
-        stride, divisor = self._stride(node, given, (1 if single else kind.lanes // groups) * place.unit)
+            return self.load_one(kind, address, container) if single else self.load_row(kind, address, container)
+        stride, divisor = self._stride(node, given, (1 if single else kind.lanes // groups) * address.unit)
         if not single:
-            return self.load_rows(kind, place, groups, stride, divisor, container)
-        if self.known.get(stride) == place.unit and place.width == lane_bits(kind.element):
-            slots = self.load_row(LogicalVectorType(groups, kind.element), place, min(32, container))
+            return self.load_rows(kind, address, groups, stride, divisor, container)
+        if self.known.get(stride) == address.unit and address.width == lane_bits(kind.element):
+            slots = self.load_row(LogicalVectorType(groups, kind.element), address, min(32, container))
             return self._spread_slots(slots, kind, container)
-        return self.load_slots(kind, place, groups, stride, divisor, container)
+        return self.load_slots(kind, address, groups, stride, divisor, container)
 
-    def _gather(self, given: _Given, kind: LogicalVectorType, place: Address, container: int) -> LogicalRegister:
+    def _gather(self, given: _Given, kind: LogicalVectorType, address: Address, container: int) -> LogicalRegister:
         """Make a gather in lanes that hold both an index and an element."""
         (index,) = given.vectors
-        bits = max(16, index.width, place.width)
+        bits = max(16, index.width, address.width)
         index, regs = self.within(index, bits), []
         for reg in index.regs:
             own = self.as_element(reg, f"u{index.width}")
@@ -386,23 +394,23 @@ class VmiLowering(LogicalAccesses):
                 own = self.register("vcvt", [own.use, self.whole(16).use], "u32", part="EVEN")
             regs.append(own)
         preds = [self.as_bits(pred, bits).use for pred in self.active(given.mask, kind.lanes, bits)]
-        return self.gathered(kind, place.moved(), regs[: register_count(kind.lanes, bits)], preds, bits, container)
+        return self.gathered(kind, address.moved(), regs[: register_count(kind.lanes, bits)], preds, bits, container)
 
-    def _store_value(self, node: DialectOperation, given: _Given, place: Address) -> None:
+    def _store_value(self, node: DialectOperation, given: _Given, address: Address) -> None:
         (value,), groups = given.vectors, node.count("group")
-        if place.width < value.width:  # whose low bits are stored
-            value = LogicalRegister(value.lanes, f"u{place.width}", value.container, value.regs, value.home)
+        if address.width < value.width:  # whose low bits are stored
+            value = LogicalRegister(value.lanes, f"u{address.width}", value.container, value.regs, value.home)
         if groups is not None:
-            stride, divisor = self._stride(node, given, value.lanes // groups * place.unit)
-            self.store_rows(value, place, groups, stride, divisor, given.mask)
+            stride, divisor = self._stride(node, given, value.lanes // groups * address.unit)
+            self.store_rows(value, address, groups, stride, divisor, given.mask)
         elif len(given.scalars) < 2:
-            self.store_row(value, place, given.mask)
+            self.store_row(value, address, given.mask)
         elif given.mask is None:
-            self.store_blocks(value, place, given.scalars[1])
+            self.store_blocks(value, address, given.scalars[1])
         else:
             lanes = BLOCK_BITS // value.width
-            stride = self.times(self.as_index(given.scalars[1]), lanes * place.unit)
-            self.store_rows(value, place, value.lanes // lanes, stride, lanes * place.unit, given.mask)
+            stride = self.times(self.as_index(given.scalars[1]), lanes * address.unit)
+            self.store_rows(value, address, value.lanes // lanes, stride, lanes * address.unit, given.mask)
 
     # ------------------------------------------------------------------------------------------------ lane by lane
 
@@ -418,7 +426,9 @@ class VmiLowering(LogicalAccesses):
             masks = [self.as_bits(pred, bits) for pred in given.mask.at(container)]
         regs, words = [], {} if letter is None else {"rnd": letter}
         for number, mask in enumerate(masks):
-            uses = [self.as_element(each.regs[number], kind).use for each, kind in zip(sources, kinds, strict=True)]
+            uses = [
+                self.as_element(operand.regs[number], kind).use for operand, kind in zip(sources, kinds, strict=True)
+            ]
             regs.append(self.register(node.mnemonic, [*uses, *given.scalars[:1], mask.use], kinds[0], **words))
         return self.made(first.lanes, first.element, container, regs)
 
@@ -428,7 +438,7 @@ class VmiLowering(LogicalAccesses):
         assert word is not None
         sources, preds = [self.within(source, container) for source in given.vectors], []
         for number, pred in enumerate(self.active(given.mask, lanes, container)):
-            uses = [self.as_element(each.regs[number], each.element).use for each in sources]
+            uses = [self.as_element(operand.regs[number], operand.element).use for operand in sources]
             uses += [*given.scalars[:1], self.as_bits(pred, bits).use]
             preds.append(self.predicate(node.mnemonic, uses, bits, cmp=word))
         return self.given_mask(lanes, container, tuple(preds))
@@ -438,9 +448,9 @@ class VmiLowering(LogicalAccesses):
     ) -> LogicalRegister:
         """Make `vsel`."""
         _check_width(node, sources[0])
-        one, other = (self.within(source, container) for source in sources)
-        parts = zip(one.regs, other.regs, mask.at(container), strict=True)
-        return self.made(one.lanes, one.element, container, [self.chosen(*part, one.width) for part in parts])
+        first, other = (self.within(source, container) for source in sources)
+        parts = zip(first.regs, other.regs, mask.at(container), strict=True)
+        return self.made(first.lanes, first.element, container, [self.chosen(*part, first.width) for part in parts])
 
     def _zeroed(self, value: LogicalRegister, mask: LogicalMask) -> LogicalRegister:
         """Return a register with 0 where the mask has no bit."""
@@ -550,21 +560,21 @@ class VmiLowering(LogicalAccesses):
     ) -> LogicalRegister:
         """Make `vcadd`, `vcmax` or `vcmin` of groups."""
         source, size = self.within(source, min(32, source.container)), source.lanes // groups
-        span, held = size * source.container, source.container
+        span, width = size * source.container, source.container
         preds = self.active(mask, source.lanes, source.container)
         given = None if mask is None else preds
         if span % REGISTER_BITS == 0:
             regs = self._of_registers(name, source, given, groups)
         elif span in (BLOCK_BITS, 2 * BLOCK_BITS, 4 * BLOCK_BITS):
-            regs, held = self._of_blocks(name, source, preds, groups, span // BLOCK_BITS), source.width
+            regs, width = self._of_blocks(name, source, preds, groups, span // BLOCK_BITS), source.width
         elif size & (size - 1) == 0:
             regs = self._of_neighbours(name, source, given, size)
         else:
             regs = self._one_by_one(name, source, preds, groups)
-        return self.within(self.made(groups, source.element, held, regs), container)
+        return self.within(self.made(groups, source.element, width, regs), container)
 
-    def _combined(self, name: str, one: Reg, other: Reg, bits: int) -> Reg:
-        return self.register(_COMBINE[name], [one.use, other.use, self.whole(bits).use], one.element)
+    def _combined(self, name: str, first: Reg, other: Reg, bits: int) -> Reg:
+        return self.register(_COMBINE[name], [first.use, other.use, self.whole(bits).use], first.element)
 
     def _reduced(self, instruction: str, reg: Reg, pred: Pred, bits: int) -> Reg:
         return self.register(instruction, [reg.use, self.as_bits(pred, bits).use], reg.element)
@@ -586,14 +596,14 @@ class VmiLowering(LogicalAccesses):
         self, name: str, source: LogicalRegister, preds: tuple[Pred, ...] | None, groups: int
     ) -> list[Reg]:
         """Reduce groups that are whole registers: combine these, then reduce the rest by one instruction each."""
-        each = len(source.regs) // groups
-        regs = list(source.regs) if each == 1 else self._neutral(name, source, preds)
+        size = len(source.regs) // groups
+        regs = list(source.regs) if size == 1 else self._neutral(name, source, preds)
         slots = []
         for group in range(groups):
-            whole, *rest = regs[group * each : (group + 1) * each]
+            whole, *rest = regs[group * size : (group + 1) * size]
             for other in rest:
                 whole = self._combined(name, whole, other, source.width)
-            pred = preds[group] if preds is not None and each == 1 else self.every(source.container)
+            pred = preds[group] if preds is not None and size == 1 else self.every(source.container)
             slots.append(self._reduced(name, whole, pred, source.width))
         return self._placed(slots, 1, groups, source.container)
 
@@ -609,19 +619,19 @@ class VmiLowering(LogicalAccesses):
             parts.append(part)
         return self._placed(parts, _BLOCKS // blocks, groups, source.width)
 
-    def _placed(self, parts: list[Reg], each: int, lanes: int, container: int) -> list[Reg]:
+    def _placed(self, parts: list[Reg], length: int, lanes: int, container: int) -> list[Reg]:
         """Concatenate the first `each` containers of every register."""
 
-        def moved(part: int, place: int, _: int, whole: Reg | None) -> Reg:
+        def moved(part: int, start: int, _: int, whole: Reg | None) -> Reg:
             reg, kind = parts[part], f"u{container}"
-            if each > 1 or place == 0:
-                reg = self.shifted(reg, -place, container)
+            if length > 1 or start == 0:
+                reg = self.shifted(reg, -start, container)
             else:
                 same = self.register("vdup", [self.as_element(reg, kind).use, self.whole(container).use], kind)
                 reg = self.as_element(same, reg.element)
-            return self.chosen(reg, whole, self.between(place, place + each, container), container)
+            return self.chosen(reg, whole, self.between(start, start + length, container), container)
 
-        return self.merged(lanes, each, container, moved)
+        return self.merged(lanes, length, container, moved)
 
     def _of_neighbours(
         self, name: str, source: LogicalRegister, preds: tuple[Pred, ...] | None, size: int
@@ -629,7 +639,7 @@ class VmiLowering(LogicalAccesses):
         """Reduce neighbours pair by pair."""
         regs = self._neutral(name, source, preds)
         for _ in range(size.bit_length() - 1):
-            halves = [self.parted(one, other, source.container) for one, other in pairs_of(regs)]
+            halves = [self.parted(first, other, source.container) for first, other in pairs_of(regs)]
             regs = [self._halves(name, both, source) for both in halves]
         return regs
 
@@ -650,21 +660,21 @@ class VmiLowering(LogicalAccesses):
 
     def _spread_slots(self, source: LogicalRegister, kind: LogicalVectorType, container: int) -> LogicalRegister:
         """Make `vbrc` of slots: lane i is slot i div the lanes of a group."""
-        held = min(32, container)
-        source = self.within(source, held)
-        lanes, size, regs = per_register(held), kind.lanes // source.lanes, []
-        for start in range(0, register_count(kind.lanes, held) * lanes, lanes):
+        width = min(32, container)
+        source = self.within(source, width)
+        lanes, size, regs = per_register(width), kind.lanes // source.lanes, []
+        for start in range(0, register_count(kind.lanes, width) * lanes, lanes):
             first, last = start // size, min((start + lanes - 1) // size, source.lanes - 1)
             whole: Reg | None = None
-            for place in range(first // lanes, last // lanes + 1):
-                index = self._slot_numbers(held, start, size, first - place * lanes)
-                part = self.picked(source.regs[place], index, held)
+            for position in range(first // lanes, last // lanes + 1):
+                index = self._slot_numbers(width, start, size, first - position * lanes)
+                part = self.picked(source.regs[position], index, width)
                 if whole is not None:
-                    part = self.chosen(whole, part, self.first(place * lanes * size - start, held), held)
+                    part = self.chosen(whole, part, self.first(position * lanes * size - start, width), width)
                 whole = part
             assert whole is not None
             regs.append(self.as_element(whole, physical(kind.element)))
-        return self.as_logical(kind, held, regs, container)
+        return self.as_logical(kind, width, regs, container)
 
     def _slot_numbers(self, bits: int, start: int, size: int, first: int) -> Reg:
         """Return the register of the slots of lanes, the slot of lane 0 being number `first`."""
@@ -678,7 +688,7 @@ class VmiLowering(LogicalAccesses):
 
 
 def _joined(parts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(name for each in parts for name in each)
+    return tuple(name for part in parts for name in part)
 
 
 def _neutral(name: str, element: str) -> int:

@@ -246,8 +246,8 @@ def _check_truncation(node: DialectOperation) -> None:
 def conversion_formats(node: DialectOperation) -> tuple[str, str]:
     """Return source and destination of a conversion as implied by its name: extui reads integers as unsigned."""
     source, result = (kind.element for kind in vectors((*node.operand_types[:1], *node.result_types)))
-    one, other = _SIGNS.get(node.mnemonic, ("", ""))
-    return (one + source[1:] if one else source), (other + result[1:] if other else result)
+    first, other = _SIGNS.get(node.mnemonic, ("", ""))
+    return (first + source[1:] if first else source), (other + result[1:] if other else result)
 
 
 def conversion_words(node: DialectOperation) -> dict[str, str]:
@@ -285,13 +285,13 @@ def _note_rounding(reader: PtoReader, node: DialectOperation) -> None:
     written = node.word("rounding")
     if written is None:
         return
-    found = route_of(node)
-    if not found.roundings:
+    path = route_of(node)
+    if not path.roundings:
         source, result = conversion_formats(node)
         text = f"vcvt {source} -> {result} is exact: rounding = {written} has no effect"
         reader.warn(WarningKind.ROUNDING, text, node.span)
         return
-    last = next(step for step in reversed(found.steps) if step.roundings)
+    last = next(step for step in reversed(path.steps) if step.roundings)
     reason = undocumented_rounding(Conversion(last.src, last.dst, (), (), ()), written)
     if reason:
         reader.warn(WarningKind.ROUNDING, f"vcvt {last.src} -> {last.dst}: {reason}", node.span)
@@ -364,12 +364,12 @@ def _check_reduction(node: DialectOperation) -> None:
 
 def _check_access(node: DialectOperation) -> None:
     (kind,) = vectors((*node.operand_types, *node.result_types))
-    pointer = next(each for each in node.operand_types if isinstance(each, PointerType))
+    pointer = next(operand_type for operand_type in node.operand_types if isinstance(operand_type, PointerType))
     _check_pointer(node, pointer)
     _check_masks(node, kind.lanes)
-    scalars = [each for each in node.operand_types if isinstance(each, ScalarType)]
+    scalars = [operand_type for operand_type in node.operand_types if isinstance(operand_type, ScalarType)]
     groups, mode = node.count("group"), node.word("dist_mode") or "continuous"
-    if not all(kind_of("I", each) for each in scalars):
+    if not all(kind_of("I", scalar) for scalar in scalars):
         _refuse(node, "counts elements with integers", ("index",))
     if groups is not None and kind.lanes % groups:
         _refuse(node, f"cannot share {kind.lanes} lanes among group = {groups}", ("a divisor of the lanes",))
@@ -395,8 +395,8 @@ def _check_widths(node: DialectOperation, kind: LogicalVectorType, pointer: Poin
     A store of wider integers writes their low bits.
     """
     near, far = lane_bits(kind.element), lane_bits(pointer.element)
-    held = HELD.get(kind.element)
-    if near == far or (held is not None and held == pointer.element):
+    storage = HELD.get(kind.element)
+    if near == far or (storage is not None and storage == pointer.element):
         return
     if mode == "unpack" and near in (2 * far, 4 * far) and near <= 32 and far < 32:
         return
@@ -409,7 +409,7 @@ def _check_widths(node: DialectOperation, kind: LogicalVectorType, pointer: Poin
 
 def _check_gather(node: DialectOperation) -> None:
     index, result = vectors((*node.operand_types, *node.result_types))
-    pointer = next(each for each in node.operand_types if isinstance(each, PointerType))
+    pointer = next(operand_type for operand_type in node.operand_types if isinstance(operand_type, PointerType))
     _check_pointer(node, pointer)
     if index.lanes != result.lanes or index.element not in ("u16", "i16", "u32", "i32"):
         _refuse(node, f"takes {result.lanes} indices of 16 or 32 bits", (f"{result.lanes}xui32",))
@@ -471,7 +471,7 @@ def read_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
         index = text.results[0][1] if text.results else statement.index
         wanted = _NAMES[row.result] if row.result else "nothing"
         raise reader.error(f"{statement.name} gives {wanted}", index, (row.example,))
-    found = DialectOperation(
+    node = DialectOperation(
         mnemonic,
         tuple(name for name, *_ in text.uses),
         operands,
@@ -482,8 +482,8 @@ def read_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
         LOGICAL,
         span=statement.span,
     )
-    check(reader, found, {key: index for key, (_, index) in text.words.items()})
-    return found
+    check(reader, node, {key: index for key, (_, index) in text.words.items()})
+    return node
 
 
 def _read_text(reader: PtoReader, statement: NamedOperation, row: VmiRow) -> _VmiText:
@@ -545,17 +545,17 @@ def _word(
 def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _VmiText) -> tuple[Type, ...]:
     """Return the types of all operands; those of the offset, and of all scalars of an access, are optional."""
     defined = [use[2].type for use in text.uses]
-    scalars = {place for place, kind in enumerate(defined) if isinstance(kind, ScalarType)}
+    scalars = {position for position, kind in enumerate(defined) if isinstance(kind, ScalarType)}
     offsets = set() if text.offset_at is None else {text.offset_at}
     if not any(isinstance(kind, PointerType) for kind in defined):
         scalars = set()
     for free in (set[int](), offsets, scalars):
-        shown = [place for place in range(len(defined)) if place not in free]
+        shown = [position for position in range(len(defined)) if position not in free]
         if len(shown) == len(text.types):
-            for place, (kind, index) in zip(shown, text.types, strict=True):
-                reader.check_use(text.uses[place], kind, index)
-            written = {place: kind for place, (kind, _) in zip(shown, text.types, strict=True)}
-            return tuple(written.get(place, kind) for place, kind in enumerate(defined))
+            for position, (kind, index) in zip(shown, text.types, strict=True):
+                reader.check_use(text.uses[position], kind, index)
+            written = {operand_index: kind for operand_index, (kind, _) in zip(shown, text.types, strict=True)}
+            return tuple(written.get(operand_index, kind) for operand_index, kind in enumerate(defined))
     index = text.types[-1][1] if text.types else statement.index
     raise reader.error(f"{len(text.uses)} operands, but {len(text.types)} types", index)
 
@@ -577,15 +577,15 @@ def _check_operands(
 def operation_text(node: DialectOperation) -> str:
     """Return the text of an operation, without its results."""
     row, items = VMI_ROWS[node.mnemonic], list[str]()
-    for place, name in enumerate(node.operands):
-        if place == node.offset_at:
+    for index, name in enumerate(node.operands):
+        if index == node.offset_at:
             items[-1] += f"[%{name}]"
         else:
             items.append(f"%{name}")
     if row.word:
         items.append(f'"{node.word(row.word)}"')
     entries = [_entry(key, word) for key, word in node.attributes if key != row.word]
-    kinds = [format_type(kind) for place, kind in enumerate(node.operand_types) if place != node.offset_at]
+    kinds = [format_type(kind) for position, kind in enumerate(node.operand_types) if position != node.offset_at]
     text = f"pto.{node.name} {', '.join(items)}"
     text += f" {{{', '.join(entries)}}}" if entries else ""
     arrow = " -> " if node.results and kinds else ""

@@ -89,8 +89,8 @@ def _join_pieces(
     roomy = own >= packed and region.lines * own <= work.tmp.size
     tmp = Operand(work.tmp.address, src.format, own if roomy else packed)
 
-    def join(dst: int, one: Operand, two: Operand, part: LineRegion) -> None:
-        sequence.down(joining, part, tmp.at(column=dst * lanes), (one, two))
+    def join(dst: int, left: Operand, two: Operand, part: LineRegion) -> None:
+        sequence.down(joining, part, tmp.at(column=dst * lanes), (left, two))
 
     if whole == 1:
         sequence.down("vcopy", piece, tmp, (src,))
@@ -192,12 +192,12 @@ def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
     """Append the instructions that combine every row with its element of a vector, then those on the results."""
     joining, *others = kernel.instructions
     dst, region = operand_of(work.dst), LineRegion(work.dst.valid_rows, work.dst.valid_cols)
-    place = broadcast_place(work)
-    values = work.sources[place]
+    index = broadcast_place(work)
+    values = work.sources[index]
 
     def join(first: int, rows: int, blocks: Operand) -> None:
         operands = [operand_of(source).at(first) for source in work.sources]
-        operands[place] = blocks
+        operands[index] = blocks
         sequence.cover(joining, LineRegion(rows, region.length), dst.at(first), operands)
 
     if values.type.block_layout == "row_major":
@@ -255,11 +255,11 @@ def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
     source, *parameters = work.sources
     tmp, dst = work.tmp, work.dst
     assert tmp is not None
-    place, region = operand_of(source), LineRegion(source.valid_rows, source.valid_cols)
+    source_operand, region = operand_of(source), LineRegion(source.valid_rows, source.valid_cols)
     for instruction, tile in zip(kernel.instructions, parameters, strict=False):
 
         def join(first: int, rows: int, blocks: Operand, instruction: str = instruction) -> None:
-            here = place.at(first)
+            here = source_operand.at(first)
             sequence.cover(instruction, LineRegion(rows, region.length), here, (here, blocks))
 
         join_spread(sequence, work, tile, region.lines, join)
@@ -292,12 +292,12 @@ def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel:
     """
     source, dst = work.sources[0], work.dst
     length = dst.valid_cols
-    origin, place = operand_of(source), operand_of(dst)
+    origin, target = operand_of(source), operand_of(dst)
     half = format_named("f16")
     sequence.enter_count(length)
 
     def widened(inner: KernelSequence, number: int) -> None:
-        to, line = place.at(number), origin.at(number)
+        to, line = target.at(number), origin.at(number)
         if source.element_bits == 8:
             between = Operand(to.address, half, to.line_step)
             inner.add(_in_count(inner, "vconv_s82f16", length, between, line))
@@ -316,7 +316,7 @@ def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel:
         inner.add((inner.scalar("read"), inner.scalar("read")))
         inner.await_scalar()
         for instruction in kernel.instructions:
-            line = place.at(number)
+            line = target.at(number)
             inner.add(inner.counted(instruction, length, line, (line,)))
             inner.barrier()
 
@@ -329,7 +329,7 @@ def _in_count(
 ) -> tuple[StridedInstruction, ...]:
     """Return a conversion in count mode over one line: repeats of 64 elements, strided by the wider side."""
     lanes = sequence.lanes(format_named("f32"))
-    to, origin = (Stream(each.address, each.format, 1, lanes * each.size // 32) for each in (dst, source))
+    to, origin = (Stream(operand.address, operand.format, 1, lanes * operand.size // 32) for operand in (dst, source))
     return (sequence.vector(mnemonic, -(-length // lanes), to, (origin,), mask=sequence.full, lanes=lanes),)
 
 
@@ -386,12 +386,12 @@ def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedO
     length = block_pairs(work) if work.scalars else 0
     repeats = pairs_of(work.sources[0]) // (4 * length) if length else 1
 
-    step, one = 4 * length * PAIR_BYTES, BLOCK // dst.size
+    step, block = 4 * length * PAIR_BYTES, BLOCK // dst.size
 
     def row(inner: KernelSequence, number: int) -> None:
         for first, count in inner.pieces(repeats):
-            starts = [each.at(number).address + first * step for each in (dst, *sources)]
-            to, *streams = (packed(start, dst.format, step, one) for start in starts)
+            starts = [operand.at(number).address + first * step for operand in (dst, *sources)]
+            to, *streams = (packed(start, dst.format, step, block) for start in starts)
             inner.add((inner.vector(mnemonic, count, to, streams, mask=inner.full),))
 
     sequence.each(work.dst.valid_rows, row)
@@ -480,8 +480,8 @@ def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
     left = 1
     sequence.mask(sequence.full)
     if pieces > 1:
-        for place in (places.values, places.places):
-            _separate(sequence, separate, rows * pieces, src.format, tmp.address, tmp.address + place)
+        for offset in (places.values, places.places):
+            _separate(sequence, separate, rows * pieces, src.format, tmp.address, tmp.address + offset)
         sequence.barrier()
         sequence.mask(sequence.prefix(pieces, src.format))
         left = -(-pieces // lanes)
@@ -537,10 +537,10 @@ def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel
     def row(inner: KernelSequence, number: int) -> None:
         line = rows.at(number + 1)
         for first in range(0, length, lanes):
-            found = packed(bits + first // 8, BITS, lanes // 8, -(-min(lanes, length - first) // 8))
-            origins = [one.at(column=first).along(sequence.repeat_blocks) for one in (line, best)]
+            comparison = packed(bits + first // 8, BITS, lanes // 8, -(-min(lanes, length - first) // 8))
+            origins = [operand.at(column=first).along(sequence.repeat_blocks) for operand in (line, best)]
             mask = sequence.prefix(length - first, src.format)
-            inner.add((inner.vector(compare, 1, found, origins, mask=mask, lanes=lanes),))
+            inner.add((inner.vector(compare, 1, comparison, origins, mask=mask, lanes=lanes),))
         inner.barrier()
         inner.add(inner.counted(better, length, best, (best, line)))
         inner.add((inner.control("cmpmask", bits),))

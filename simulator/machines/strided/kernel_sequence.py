@@ -322,7 +322,7 @@ class KernelSequence:
         `lines`, says."""
         merges = merges or self.lines
         operands, lanes = (dst, *sources), self.lanes(dst.format)
-        adjacent = all(not one.shared and one.line_step == region.length * one.size for one in operands)
+        adjacent = all(not operand.shared and operand.line_step == region.length * operand.size for operand in operands)
         elements = region.lines * region.length
         whole, shorter = region.length % lanes == 0, region.length < lanes
         if adjacent and (merges == "always" or (merges != "never" and whole) or (merges == "up_to_repeat" and shorter)):

@@ -83,7 +83,7 @@ def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
     """
     join, copy = kernel.instructions
     region, dst = region_of(work.dst), operand_of(work.dst)
-    smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    smaller, larger = sorted(work.sources, key=lambda tile: tile.valid_rows * tile.valid_cols)
     if region_of(smaller) == region:
         sequence.cover(join, region, dst, [operand_of(source) for source in work.sources])
         return
@@ -366,9 +366,9 @@ def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
     wide = BLOCK * 8 // source.element_bits
 
     def column(first: int, repeats: int, row: int, step: int) -> Block:
-        one, within = BLOCK * 8 // fmt.storage_bits, row * source.element_bits // 8
-        origin = Stream(source.address + row * source.row_pitch + first * BLOCK, fmt, 1, step, 0, one)
-        to = Stream(tmp + first * wide * pitch + within, fmt, 1, 1, 0, one)
+        block, within = BLOCK * 8 // fmt.storage_bits, row * source.element_bits // 8
+        origin = Stream(source.address + row * source.row_pitch + first * BLOCK, fmt, 1, step, 0, block)
+        to = Stream(tmp + first * wide * pitch + within, fmt, 1, 1, 0, block)
         return Block((sequence.vector(transpose, repeats, to, (origin,), timing="scatter_vnchwconv"),) * calls)
 
     if whole:
@@ -383,10 +383,10 @@ def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
 def _copy_bursts(sequence: KernelSequence, mnemonic: str, dst: Tile, start: int, blocks: int) -> None:
     """Copy blocks of tmp in bursts; the first block of a repeat represents all of it."""
     fmt = words(dst.format)
-    one = BLOCK * 8 // fmt.storage_bits
+    block = BLOCK * 8 // fmt.storage_bits
     for first, repeats in sequence.pieces(-(-blocks // BURST_BLOCKS)):
         at = first * BURST_BLOCKS * BLOCK
-        to, origin = (Stream(address + at, fmt, 1, BURST_BLOCKS, 0, one) for address in (dst.address, start))
+        to, origin = (Stream(address + at, fmt, 1, BURST_BLOCKS, 0, block) for address in (dst.address, start))
         sequence.add((sequence.vector(mnemonic, repeats, to, (origin,), mask=sequence.full),))
 
 
@@ -463,7 +463,7 @@ def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: Str
             moved = (operand_of(source).at(number, begin * lanes) for source in work.sources)
             dst = _bits(work.dst, number, lanes, begin * lanes)
             row = f"{mnemonic}_partial" if count * lanes // 8 % BLOCK else mnemonic
-            origins = [one.along(inner.repeat_blocks) for one in moved]
+            origins = [operand.along(inner.repeat_blocks) for operand in moved]
             inner.add((inner.vector(mnemonic, count, dst, origins, mask=inner.full, lanes=lanes, timing=row),))
 
     sequence.each(first.valid_rows, row)

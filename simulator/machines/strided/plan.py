@@ -456,14 +456,14 @@ def element_cast(target: StridedRepeatTarget, asked: CastAsked) -> ElementCast:
     issued = [step for step in element_steps(target, plan) if isinstance(step, StridedInstruction)]
 
     def by_steps(codes: Codes) -> Codes:
-        held = {SOURCE: codes}
+        buffers = {SOURCE: codes}
         for operation in issued:
-            sources = [held[source.address] for source in operation.sources]
+            sources = [buffers[source.address] for source in operation.sources]
             from_format = operation.sources[0].format if operation.sources else None
             to_format = operation.destination.format
             result = apply_action(operation.action, sources, from_format, to_format)
-            held[operation.destination.address] = result
-        return held[DESTINATION].reshape(codes.shape)
+            buffers[operation.destination.address] = result
+        return buffers[DESTINATION].reshape(codes.shape)
 
     return ElementCast(by_steps, *modes)
 
@@ -477,11 +477,14 @@ def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
     codes = _probes(asked.src)
     without, with_tmp = (element_cast(target, replace(asked, scratch=given)).run(codes) for given in (False, True))
     where = np.flatnonzero(without != with_tmp)
-    found = {
-        value_of(int(codes[at]), asked.src): [value_of(int(one[at]), asked.dst) for one in (without, with_tmp)]
+    outcomes = {
+        value_of(int(codes[at]), asked.src): [value_of(int(results[at]), asked.dst) for results in (without, with_tmp)]
         for at in where
     }
-    words = [f"{_word(value)} gives {_word(one)}, with tmp {_word(other)}" for value, (one, other) in _telling(found)]
+    words = [
+        f"{_word(value)} gives {_word(results)}, with tmp {_word(other)}"
+        for value, (results, other) in _telling(outcomes)
+    ]
     return "; ".join(words) or "the results are the same"
 
 
@@ -499,12 +502,12 @@ def _probes(src: Format) -> Codes:
     return np.concatenate([positive, positive | 1 << src.bits - 1])
 
 
-def _telling(found: Mapping[Number, list[Number]]) -> Iterator[tuple[Number, list[Number]]]:
+def _telling(values: Mapping[Number, list[Number]]) -> Iterator[tuple[Number, list[Number]]]:
     """Yield one NaN, the infinities, then the number nearest to 0 of either sign."""
-    yield from [row for row in found.items() if row[0] != row[0]][:1]
-    yield from (row for row in found.items() if row[0] in (np.inf, -np.inf))
+    yield from [row for row in values.items() if row[0] != row[0]][:1]
+    yield from (row for row in values.items() if row[0] in (np.inf, -np.inf))
     for sign in (1, -1):
-        own = [row for row in found.items() if 0 < row[0] * sign < np.inf]
+        own = [row for row in values.items() if 0 < row[0] * sign < np.inf]
         yield from sorted(own, key=lambda row: row[0] * sign)[:1]
 
 

@@ -207,10 +207,10 @@ class ExecutedStatement:
             TileError: an operand that is not aligned, or reaches beyond the buffer.
         """
         self._check_fields()
-        made = _STRUCTURES.get(self.node.mnemonic, _convert if self.function == "convert" else _elementwise)(self)
+        outcome = _STRUCTURES.get(self.node.mnemonic, _convert if self.function == "convert" else _elementwise)(self)
         lanes = lanes_of(self.node)
         parts = []
-        works = made if isinstance(made, tuple) else (made,)
+        works = outcome if isinstance(outcome, tuple) else (outcome,)
         for work, (first, repeats, mask) in product(works, self._parts(lanes)):
             if repeats and mask:
                 dst, *sources = (
@@ -606,20 +606,20 @@ def _transpose(statement: ExecutedStatement) -> tuple[_Work, ...]:
     streams, bits = statement.streams, fmt.storage_bits
     count = BLOCK * 8 // bits
     sources = tuple(replace(stream, elements=count) for stream in streams[16:])
-    held: dict[int, Codes] = {}
+    columns: dict[int, Codes] = {}
 
     def work(number: int) -> _Work:
         def run(given: LaneInputs) -> Codes:
             if number == 0:  # all are read before any is written
                 rows = np.stack(given.codes, axis=1)
                 turned = rows[:, :, from_high : from_high + 16].swapaxes(1, 2) if bits == 8 else rows.swapaxes(1, 2)
-                held.update(enumerate(turned.reshape(len(rows), 16, -1).swapaxes(0, 1)))
+                columns.update(enumerate(turned.reshape(len(rows), 16, -1).swapaxes(0, 1)))
             if bits != 8:
-                return held[number]
+                return columns[number]
             stream = streams[number]
             places = stream.address + np.arange(len(given.codes[0]))[:, None] * stream.step + np.arange(count)
             kept: Codes = given.buffer[places].copy()
-            kept[:, to_high : to_high + 16] = held[number]
+            kept[:, to_high : to_high + 16] = columns[number]
             return kept
 
         own = replace(streams[number], elements=count)

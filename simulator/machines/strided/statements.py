@@ -169,12 +169,12 @@ class StridedRecorder(ProgramRecorder):
         accesses = tuple(copy.touched(side, BUFFER) for side in (0, 1))
         self._add(node, node.mnemonic, self.target.pipes.vector, tuple(rows) if copy.length else (), accesses)
 
-    def element(self, node: pto.ScalarAccess, place: BytePointer, code: bytes) -> None:
+    def element(self, node: pto.ScalarAccess, pointer: BytePointer, code: bytes) -> None:
         """Record an element; one of the buffer takes as long as those of a row expansion."""
-        if place.argument is not None:
-            ProgramRecorder.element(self, node, place, code)
+        if pointer.argument is not None:
+            ProgramRecorder.element(self, node, pointer, code)
             return
-        access = Access(BUFFER, place.address, place.address + place.size, not node.reads)
+        access = Access(BUFFER, pointer.address, pointer.address + pointer.size, not node.reads)
         work = self.state.sequence.scalar("read" if node.reads else "write")
         self._add(node, node.mnemonic, work.pipe, (work,), (access,))
 

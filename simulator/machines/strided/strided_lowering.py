@@ -202,14 +202,14 @@ class StridedLowerer(DataflowLowerer):
 
     def closing_warnings(self) -> Warnings:
         """Return warnings about tiles that scratch sequences overwrite past their tmp tile or in unreserved scratch."""
-        found = [*super().closing_warnings()]
+        warnings = [*super().closing_warnings()]
         for use in self.scratch_uses:
             missing = use.need.total - use.tmp.size
             if missing > 0:
                 hit = ", ".join(self._owners(use)) or "bytes outside all tiles"
                 text = f"tmp %{use.tmp.name} is {missing} bytes short; the cast writes into {hit}"
-                found.append(WarningText(WarningKind.SCRATCH, text, use.cast.span))
-        return tuple(found)
+                warnings.append(WarningText(WarningKind.SCRATCH, text, use.cast.span))
+        return tuple(warnings)
 
     def _owners(self, use: CastScratch) -> list[str]:
         """Return the tiles, with their first and last byte, that the sequence overwrites beyond its tmp tile."""
@@ -223,18 +223,18 @@ class StridedLowerer(DataflowLowerer):
 
     def cast(self, cast: TileCast) -> LoweredInstruction:
         """Lower one tile cast, and prove whether it may be converted in one call."""
-        found = self._casts.get(cast)
-        if found is None:
+        lowered = self._casts.get(cast)
+        if lowered is None:
             try:
                 asked, choices = self.assembled(cast)
-                found = self._casts[cast] = replace(self._lower_cast(asked), choices=choices)
+                lowered = self._casts[cast] = replace(self._lower_cast(asked), choices=choices)
                 if cast.tmp is not None:
                     self._scratch_of[cast] = self.scratch_uses[-1]
             except CastsimError as error:
                 raise error.at(cast.span) from None
         elif cast.tmp is not None:
             self.scratch_uses.append(replace(self._scratch_of[cast], cast=cast))
-        return found
+        return lowered
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store.
@@ -250,12 +250,12 @@ class StridedLowerer(DataflowLowerer):
             raise IllegalError(text, span=transfer.span)
         return super().transfer(transfer)
 
-    def differ(self, one: TileCast, other: TileCast) -> bool:
+    def differ(self, first: TileCast, other: TileCast) -> bool:
         """Return whether two casts that differ only in saturation can give different results."""
-        ends = one.src.format, one.dst.format
+        ends = first.src.format, first.dst.format
         if all(isinstance(fmt, IntFormat) for fmt in ends) and ends[0].bits < ends[1].bits:
             return False  # nothing can be lost
-        plans = [plan_of(self._unwatched, cast) for cast in (one, other)]
+        plans = [plan_of(self._unwatched, cast) for cast in (first, other)]
         return plans[0].action != plans[1].action or plans[0].sequence != plans[1].sequence
 
     def work(self, work: ResolvedTileOp) -> LoweredInstruction:
@@ -273,10 +273,10 @@ class StridedLowerer(DataflowLowerer):
 
     def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return the instructions of one vector operation, cached for equal ones."""
-        found = self._works.get(work)
-        if found is None:
-            found = self._works[work] = lower_work(self.target, work)
-        return found
+        lowered = self._works.get(work)
+        if lowered is None:
+            lowered = self._works[work] = lower_work(self.target, work)
+        return lowered
 
     def _lower_cast(self, cast: TileCast) -> LoweredInstruction:
         lowered = lower_cast(self.target, cast, unsafe_scratch=self._unsafe_scratch)
@@ -333,7 +333,7 @@ def cast_accesses(cast: TileCast, stretches: tuple[tuple[int, int], ...]) -> tup
 
     Destination and source come first, then tmp, then the rest of the operand with several `stretches`.
     """
-    found, behind = [], []
+    accesses, behind = [], []
     for tile, write in ((cast.dst, True), (cast.src, False)):
         touched = [tile_access(tile, write=write)]
         if tile.format.bits == 4 and stretches and tile.valid_rows:
@@ -342,11 +342,11 @@ def cast_accesses(cast: TileCast, stretches: tuple[tuple[int, int], ...]) -> tup
                 strided("ub", tile.address + start, rows, (elements + 1) // 2, write=write)
                 for start, elements in stretches
             ]
-        found.append(touched[0])
+        accesses.append(touched[0])
         behind += touched[1:]
     if cast.tmp is not None and cast.dst.valid_rows and cast.dst.valid_cols:
-        found += [Access("ub", cast.tmp.address, cast.tmp.end, write) for write in (False, True)]
-    return tuple(access for access in (*found, *behind) if access.start < access.end)
+        accesses += [Access("ub", cast.tmp.address, cast.tmp.end, write) for write in (False, True)]
+    return tuple(access for access in (*accesses, *behind) if access.start < access.end)
 
 
 _ALWAYS_WITH_TMP = (Kind.ELEMENTWISE, Kind.TRANSPOSE, Kind.SORT)

@@ -151,7 +151,7 @@ def _convert_whole(whole: StridedInstruction, buffer: Bytes) -> None:
 
 def _step(operation: StridedInstruction, buffer: Bytes, lanes: Lanes, repeat: int, repeats: int) -> None:
     dst = operation.destination
-    sources = [gather(buffer, each, _own_lanes(each, lanes), repeat, repeats) for each in operation.sources]
+    sources = [gather(buffer, source, _own_lanes(source, lanes), repeat, repeats) for source in operation.sources]
     if isinstance(operation.action, LaneWork):
         result = operation.action.run(LaneInputs(buffer, sources, lanes))
     else:

@@ -100,11 +100,11 @@ class TripWork:
                     full += instruction.size >= facts.target.registers.register_bytes
                 case TimingKind.STORE:
                     stores += [instruction.line] * (alone or 1)
-                case TimingKind.COMPUTE if held := facts.cost(instruction).serial:
-                    serial.append((instruction.line, held))
+                case TimingKind.COMPUTE if duration := facts.cost(instruction).serial:
+                    serial.append((instruction.line, duration))
                 case TimingKind.COMPUTE:
                     others += TICKS * facts.cost(instruction).held
-        self.hold = sum(held for _, held in serial)
+        self.hold = sum(occupancy for _, occupancy in serial)
         self.serial_bound = bool(serial) and others <= self.hold and not copies
         """Whether the bound is that of the instructions for the first port alone, while others have room on the second.
 
@@ -125,7 +125,7 @@ class TripWork:
 
     def parts(self) -> Sequence[Part]:
         """Return the shares of the lines that determine the hold, in their order."""
-        ends = list(accumulate(held for _, held in self._lines))
+        ends = list(accumulate(duration for _, duration in self._lines))
         ends[-1:] = [self.hold] * bool(ends)
         return [(line, end) for (line, _), end in zip(self._lines, ends, strict=True)]
 
@@ -200,18 +200,18 @@ class _FrontEnd:
             cycles = function_end(board.stored, account.now, 0)
         else:
             cycles = function_end(max(board.completed, board.serving), account.now, function.drain)
-        held = board.held
+        store = board.held
         for cause, wait in (
-            (Cause.PORT, held.port),
-            (Cause.MEMORY_BANDWIDTH, held.path),
-            (Cause.STORE_BARRIER, held.barrier),
-            (Cause.BANK_CONFLICT, held.buffer),
+            (Cause.PORT, store.port),
+            (Cause.MEMORY_BANDWIDTH, store.path),
+            (Cause.STORE_BARRIER, store.barrier),
+            (Cause.BANK_CONFLICT, store.buffer),
         ):
             before = account.spans[-1].until if account.spans else 0
-            account.settle(cause, min(cycles, before + wait // TICKS), held.line)
-        for (line, _), (_, start) in pairwise(held.chain):
+            account.settle(cause, min(cycles, before + wait // TICKS), store.line)
+        for (line, _), (_, start) in pairwise(store.chain):
             account.settle(Cause.DRAIN, min(cycles, start // TICKS), line)
-        account.settle(Cause.DRAIN, min(cycles, board.completed // TICKS), held.line)
+        account.settle(Cause.DRAIN, min(cycles, board.completed // TICKS), store.line)
         account.settle(Cause.DRAIN, cycles)
         facts = frozenset(board.used | self._scope.facts)
         words = () if self.ends is not None else board.groups.words
@@ -222,10 +222,11 @@ class _FrontEnd:
         """Whether loops only store constants: no compute instruction reads a register made in a loop."""
         body = self._scope.body
         loops = [item for item in body if isinstance(item, RecordedLoop) and _repeats(item)]
-        made = {name for issue in issues(loops) for name in issue.writes if not issue.instruction.masks}
+        computed = {name for issue in issues(loops) for name in issue.writes if not issue.instruction.masks}
         kinds = {issue.instruction.kind for issue in issues(body)}
         varying = any(
-            issue.instruction.kind is TimingKind.COMPUTE and not made.isdisjoint(issue.reads) for issue in issues(loops)
+            issue.instruction.kind is TimingKind.COMPUTE and not computed.isdisjoint(issue.reads)
+            for issue in issues(loops)
         )
         return bool(loops) and TimingKind.LOAD not in kinds and not varying
 
@@ -287,8 +288,8 @@ class _FrontEnd:
         self._updates(_first_trips(loop))
         inner = _innermost(loop)
         instructions = [issue.instruction for issue in inner.trips[0] if isinstance(issue, ScopeIssue)]
-        lines = sum(each.kind is TimingKind.LOAD and not each.masks for each in instructions)
-        stores = any(each.kind is TimingKind.STORE for each in instructions)
+        lines = sum(instruction.kind is TimingKind.LOAD and not instruction.masks for instruction in instructions)
+        stores = any(instruction.kind is TimingKind.STORE for instruction in instructions)
         hold, opened = 0, None
         if stores and lines == 2:
             floor = timing.memory_floor["two_loads"]
@@ -305,7 +306,7 @@ class _FrontEnd:
 
     def _updates(self, issued: Sequence[ScopeIssue]) -> None:
         """Return whether loads update their addresses, which takes longer to set up."""
-        updating = [each.instruction for each in issued if each.instruction.updates]
+        updating = [issue.instruction for issue in issued if issue.instruction.updates]
         if updating:
             self._board.used.add("timing.loads")
             delay = len(updating) * ticks(self._facts.target.timing.loads.post_update_cycles)
@@ -398,18 +399,18 @@ def _innermost(loop: RecordedLoop) -> RecordedLoop:
 
 def _first_trips(loop: RecordedLoop) -> list[ScopeIssue]:
     """Return the instructions of a loop's first trip, including the first trips of nested loops."""
-    found: list[ScopeIssue] = []
+    trips: list[ScopeIssue] = []
     for item in loop.trips[0]:
-        found += _first_trips(item) if isinstance(item, RecordedLoop) else [item]
-    return found
+        trips += _first_trips(item) if isinstance(item, RecordedLoop) else [item]
+    return trips
 
 
 def _straight(items: Sequence[Item]) -> list[ScopeIssue]:
     """Return the items, including those of nested loops with a single trip."""
-    found: list[ScopeIssue] = []
+    straight: list[ScopeIssue] = []
     for item in items:
         if isinstance(item, ScopeIssue):
-            found.append(item)
+            straight.append(item)
         elif len(item.trips) == 1:
-            found += _straight(item.trips[0])
-    return found
+            straight += _straight(item.trips[0])
+    return straight

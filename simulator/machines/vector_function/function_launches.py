@@ -93,15 +93,15 @@ def _timed_facts(target: VectorFunctionTarget) -> tuple[object, ...]:
 
     That changes the functions of a program, but the time of none.
     """
-    known = _FACTS_OF.get(id(target))
-    if known is None or known[0] is not target:
+    facts = _FACTS_OF.get(id(target))
+    if facts is None or facts[0] is not target:
         if len(_FACTS_OF) >= _MOST_TARGETS:
             _FACTS_OF.clear()
         tables = tuple(id(getattr(target, name)) for name in type(target).model_fields if name != "options")
         start = {"ctrl", *(f"ctrl_{bit}_at_start" for bit in target.control.bits)}
         values = tuple((name, option.value) for name, option in target.options.items() if name not in start)
-        known = _FACTS_OF[id(target)] = target, (*tables, *values)  # the target keeps its tables alive
-    return known[1]
+        facts = _FACTS_OF[id(target)] = target, (*tables, *values)  # the target keeps its tables alive
+    return facts[1]
 
 
 _MOST_TARGETS = 64
@@ -132,8 +132,8 @@ def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:
     for issue in issues(function.scope.body):
         instruction = issue.instruction
         if instruction.kind is TimingKind.COMPUTE and not facts.has(instruction.mnemonic, instruction.width):
-            known = (*target.timing.chain.latency_cycles, *target.arithmetic)
-            raise IllegalError(f"target '{target.name}' has no latency for '{instruction.mnemonic}'", legal=known)
+            mnemonics = (*target.timing.chain.latency_cycles, *target.arithmetic)
+            raise IllegalError(f"target '{target.name}' has no latency for '{instruction.mnemonic}'", legal=mnemonics)
 
 
 # What a vector-function engine can time, and the facts that every function rests on.
@@ -156,13 +156,13 @@ def check_function(operation: object, target: VectorFunctionTarget) -> None:
     for nest in operation.timed:
         for item in (*nest.trip, *nest.close):
             if computes(item) and not _is_timed(item, target):
-                known = (*target.timing.chain.latency_cycles, *target.arithmetic)
-                raise IllegalError(f"target '{target.name}' has no latency for '{item.mnemonic}'", legal=known)
+                mnemonics = (*target.timing.chain.latency_cycles, *target.arithmetic)
+                raise IllegalError(f"target '{target.name}' has no latency for '{item.mnemonic}'", legal=mnemonics)
 
 
 def _is_timed(item: MicroOperation, target: VectorFunctionTarget) -> bool:
-    known = item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION)
-    return known or target.latency(item.mnemonic, width_of(item)) is not None
+    is_division = item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION)
+    return is_division or target.latency(item.mnemonic, width_of(item)) is not None
 
 
 # The vector function of a tile operation, written out as the instructions of its kernel text.
@@ -203,7 +203,7 @@ def exclusive_ticks(operations: Iterable[MicroOperation], target: VectorFunction
     They run from the load to the end of the instruction that reads the predicates.
     """
     split: set[str] = set()
-    held = 0
+    occupancy = 0
     for item in operations:
         if computes(item):
             row = target.arithmetic.get(item.mnemonic)
@@ -211,8 +211,8 @@ def exclusive_ticks(operations: Iterable[MicroOperation], target: VectorFunction
                 split.update(item.results)
             elif not split.isdisjoint(item.operands) and len(item.operands) > 2:  # chooses between two loaded vectors
                 latency = target.latency(item.mnemonic, width_of(item)) or 0
-                held = max(held, ticks(target.timing.access.load_cycles + latency))
-    return held if held and target.option("predicate_interleave") == "exclusive" else 0
+                occupancy = max(occupancy, ticks(target.timing.access.load_cycles + latency))
+    return occupancy if occupancy and target.option("predicate_interleave") == "exclusive" else 0
 
 
 def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> int:
@@ -295,9 +295,9 @@ class FunctionLaunch:
                 if left < instruction.size:
                     instruction = replace(instruction, size=max(0, left))
             address = step.base + trip.row * step.row + start
-            known = [self._names[name] for name in step.reads if name in self._names]
-            made = self.scope.issue(instruction, known, len(step.writes), address, rows)
-            self._names.update(zip(step.writes, made, strict=True))
+            sources = [self._names[name] for name in step.reads if name in self._names]
+            registers = self.scope.issue(instruction, sources, len(step.writes), address, rows)
+            self._names.update(zip(step.writes, registers, strict=True))
 
     def _step(self, item: MicroOperation, key: tuple[int, str, int], trip: _Trip) -> _Step | None:
         """Return an instruction of a nest in the form common to its executions; None: it takes no time."""
@@ -375,7 +375,7 @@ def _text(item: MicroOperation) -> str:
     """Return an instruction as reports name it."""
     formats, word = formats_of(item), item.word("dist") or item.word("barrier")
     if formats is not None:
-        between = " -> ".join(dict.fromkeys(each.name for each in formats))
+        between = " -> ".join(dict.fromkeys(fmt.name for fmt in formats))
         return " ".join(filter(None, (item.mnemonic, between, item.word("rnd"), item.word("part"))))
     if item.mnemonic == "select":
         return "scalar select"

@@ -65,8 +65,8 @@ from castsim.targets.vector_function_operations import KernelVariant, VectorFunc
 def _ramp(k: KernelLayout) -> Nests:
     """An ascending vector and its store."""
     region = k.rows(k.dst, 1)
-    made = steps_of("v0 = {0}", region.width, k.rule.instructions)
-    return (region.nest((region.predicate, *region.stored(made)), region.steps(k.dst)),)
+    steps = steps_of("v0 = {0}", region.width, k.rule.instructions)
+    return (region.nest((region.predicate, *region.stored(steps)), region.steps(k.dst)),)
 
 
 def _gather(k: KernelLayout) -> Nests:
@@ -111,8 +111,8 @@ def _sort(k: KernelLayout) -> Nests:
     elements = k.load("v0", "NORM", source.address, (source.row_pitch, step))
     numbered = places.row_pitch if places.valid_rows > 1 else 0
     numbers = k.load("v1", "NORM", places.address, (numbered, GROUP * 4))
-    (made,) = chain(k.rule.instructions, ("v0", "v1"), region.width)
-    trip: Trip = (elements, numbers, region.predicate, *region.stored((made,)))
+    (sorted_step,) = chain(k.rule.instructions, ("v0", "v1"), region.width)
+    trip: Trip = (elements, numbers, region.predicate, *region.stored((sorted_step,)))
     return (region.nest(trip, (k.dst.row_pitch, GROUP * PAIR_BYTES)),)
 
 
@@ -126,8 +126,8 @@ def _merge(k: KernelLayout) -> Nests:
         k.load(name, "NORM", tile.address, (tile.row_pitch, length))
         for name, tile in zip(names, k.work.sources, strict=True)
     )
-    (made,) = chain(k.rule.instructions, names, region.width)
-    return (region.nest((*loads, region.predicate, *region.stored((made,))), (k.dst.row_pitch, length)),)
+    (merged_step,) = chain(k.rule.instructions, names, region.width)
+    return (region.nest((*loads, region.predicate, *region.stored((merged_step,))), (k.dst.row_pitch, length)),)
 
 
 def _transposition(k: KernelLayout) -> Nests:
@@ -352,8 +352,10 @@ def _maxima(k: KernelLayout) -> Nests:
     steps = chain((*cut, *(magnitude,) * vectors, *("vmax",) * (vectors - 1), *reductions), ("v0",), width)
     size = width // 8
     moved = groups.across * size if groups.by_rows else 0, region.elements // MX_GROUP * size
-    each = store_step(steps[-1].results[0], "p", "ONEPT_B32")
-    stores: Trip = (each, with_words(each, offset=size)) if short else (region.store(steps[-1].results[0]),)
+    scale_store = store_step(steps[-1].results[0], "p", "ONEPT_B32")
+    stores: Trip = (
+        (scale_store, with_words(scale_store, offset=size)) if short else (region.store(steps[-1].results[0]),)
+    )
     trip: Trip = (*loads, region.predicate, *steps, *stores)
     return (region.nest(trip, moved, writes=k.add(maxima.address)),)
 
@@ -402,8 +404,8 @@ def _rounding(work: ResolvedTileOp, vectors: int) -> tuple[str, ...]:
         return *before, *("vcvt",) * 4, *("vor",) * 3
     if source == "bf16":
         return *("vmul",) * 2, *("vand", "vcmps", "vsel") * 2, "vintlv", *("vcvt",) * 2
-    found = ("vand",) * (4 * _NARROW_OF_HALF) + (*("vshls",) * 4, "vor", "vselr") * 2
-    return *("vcvt",) * 5, *("vmul",) * 4, *found, "vintlv"
+    packing = ("vand",) * (4 * _NARROW_OF_HALF) + (*("vshls",) * 4, "vor", "vselr") * 2
+    return *("vcvt",) * 5, *("vmul",) * 4, *packing, "vintlv"
 
 
 def _by_columns(k: KernelLayout) -> Nests:
@@ -441,8 +443,8 @@ def _by_columns(k: KernelLayout) -> Nests:
     read = k.load("m", "NORM", maxima.address, (maxima.row_pitch, k.register_bytes))
     steps = chain(_SHARED[width, k.work.mode or "ocp"], ("m",), width)
     trip: Trip = (read, region.predicate, *steps, barrier_step("VST_VST"), region.store(steps[-1].results[0]))
-    made = region.nest(trip, (scaling.row_pitch, k.register_bytes), writes=k.add(scaling.address))
-    return (*first, replace(made, paced="after_stores"), *last)
+    scaled = region.nest(trip, (scaling.row_pitch, k.register_bytes), writes=k.add(scaling.address))
+    return (*first, replace(scaled, paced="after_stores"), *last)
 
 
 def _column_of_codes(k: KernelLayout, number: int) -> Nest:
@@ -496,10 +498,10 @@ def _boxing(k: KernelLayout) -> Nests:
         return (region.nest((*pair, *mixed, region.predicate, stored), (BLOCK, groups * region.trip_bytes)),)
     assert k.work.tmp is not None
     blocks = -(-rows // 16)
-    made, *moved = k.rule.instructions
+    ramp_step, *moved = k.rule.instructions
     ramp = NestRegion(16, groups, blocks, groups // 2)
     offsets = ramp.nest(
-        (*chain((made,), (), 16), ramp.predicate, ramp.store("r0")), (groups, 0), writes=k.add(k.work.tmp.address)
+        (*chain((ramp_step,), (), 16), ramp.predicate, ramp.store("r0")), (groups, 0), writes=k.add(k.work.tmp.address)
     )
     region = NestRegion(8, k.register_bytes, 1, blocks * 16 * groups, flat=True)
     read = k.load("i", "BRC_B16", k.work.tmp.address, (0, k.register_bytes // 16))
@@ -655,8 +657,8 @@ class VectorFunctionLowerer(DataflowLowerer):
 
     def cast(self, cast: TileCast) -> LoweredInstruction:
         """Lower one tile cast, and prove whether it may be converted in one call."""
-        found = self._casts.get(cast)
-        if found is None:
+        lowered_cast = self._casts.get(cast)
+        if lowered_cast is None:
             try:
                 asked, choices = self.assembled(cast)
                 lowered = lower_cast(self.target, asked)
@@ -664,11 +666,11 @@ class VectorFunctionLowerer(DataflowLowerer):
                 raise error.at(cast.span) from None
             shortcut = whole_tile(lowered.function, cast.src, cast.dst)
             tiles = CastTiles(cast.src, cast.dst, lowered.plan.rounding, _wraps(shortcut))
-            found = LoweredInstruction(
+            lowered_cast = LoweredInstruction(
                 lowered.body, _accesses(cast, lowered), shortcut, lowered.warnings, choices, tiles
             )
-            self._casts[cast] = found
-        return found
+            self._casts[cast] = lowered_cast
+        return lowered_cast
 
     def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[ProgramChoice, ...]]:
         """Add the choice of the back end if it decides the cast's result."""
@@ -679,9 +681,9 @@ class VectorFunctionLowerer(DataflowLowerer):
         effect = f"{src.name} -> {dst.name} {backend_effect(self.target)}"
         return asked, (*choices, ProgramChoice(BACKEND, str(self.target.option(BACKEND)), effect))
 
-    def differ(self, one: TileCast, other: TileCast) -> bool:
+    def differ(self, first: TileCast, other: TileCast) -> bool:
         """Return whether two casts that differ only in saturation can give different results."""
-        return outcome(self._unwatched, one) != outcome(self._unwatched, other)
+        return outcome(self._unwatched, first) != outcome(self._unwatched, other)
 
     def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return the vector function of any other vector operation, with the control writes around it.
@@ -690,14 +692,14 @@ class VectorFunctionLowerer(DataflowLowerer):
         quantisation everything is lowered under its final CTRL.
         """
         work = as_rows(work)
-        found = self._works.get(work)
-        if found is None:
-            found = self._works[work] = lower_work(self.target, work)
+        lowered = self._works.get(work)
+        if lowered is None:
+            lowered = self._works[work] = lower_work(self.target, work)
         if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE:
             left = left_ctrl(self.target)
             if left != start_ctrl(self.target):
                 self.set_control(left)
-        return found
+        return lowered
 
     def control(self) -> int | None:
         """Return CTRL as left by operations."""

@@ -137,8 +137,8 @@ def distribution_in(node: MicroOperation) -> NamedDistribution:
 def formats_of(node: MicroOperation) -> tuple[Format, Format] | None:
     """Return the formats between which an instruction converts; None if it does not, or does not state them."""
     kinds = (*node.operand_types, *node.result_types)
-    found = [format_named(kind.element) for kind in kinds if isinstance(kind, VectorType)]
-    return (found[0], found[1]) if node.operand_types and len(found) > 1 else None
+    formats = [format_named(kind.element) for kind in kinds if isinstance(kind, VectorType)]
+    return (formats[0], formats[1]) if node.operand_types and len(formats) > 1 else None
 
 
 def computes(node: MicroOperation) -> bool:

@@ -83,20 +83,20 @@ class ScopeTiming:
     @property
     def causes(self) -> Mapping[Cause, int]:
         """Cycles by cause; they add up to `cycles`."""
-        found: defaultdict[Cause, int] = defaultdict(int)
+        totals: defaultdict[Cause, int] = defaultdict(int)
         for (_, cause), cycles in self.by_line.items():
-            found[cause] += cycles
-        return found
+            totals[cause] += cycles
+        return totals
 
     @property
     def by_line(self) -> Mapping[tuple[int, Cause], int]:
         """Cycles by line and cause."""
-        found: defaultdict[tuple[int, Cause], int] = defaultdict(int)
+        durations: defaultdict[tuple[int, Cause], int] = defaultdict(int)
         before = 0
         for span in self.spans:
-            found[span.line, span.cause] += span.until - before
+            durations[span.line, span.cause] += span.until - before
             before = span.until
-        return found
+        return durations
 
 
 @dataclass(slots=True)
@@ -205,33 +205,33 @@ class ExecutionPorts:
         """
         firsts = [self._first(port, ready, latency, cycles) for port in range(len(self._starts))]
         waiting = [len(starts) - bisect_right(starts, dispatched) for starts in self._queued]
-        port = min(range(len(firsts)), key=lambda each: (waiting[each], firsts[each]))
+        port = min(range(len(firsts)), key=lambda port_number: (waiting[port_number], firsts[port_number]))
         return self._take(port, firsts[port], latency, cycles)
 
-    def start_serial(self, ready: int, held: int) -> int:
+    def start_serial(self, ready: int, duration: int) -> int:
         """Start an instruction on the first port only; its result has a separate path."""
-        starts, serial, tick, cycles = self._starts[0], self._serial, ready, -(-held // TICKS)
+        starts, serial, tick, cycles = self._starts[0], self._serial, ready, -(-duration // TICKS)
         while True:
             near = bisect_right(serial, (tick, _ENDLESS))
             before = serial[near - 1][1] if near else 0
-            if before > tick or (near < len(serial) and serial[near][0] < tick + held):
+            if before > tick or (near < len(serial) and serial[near][0] < tick + duration):
                 tick = before if before > tick else serial[near][1]
                 continue
             first = tick // TICKS
-            taken = [each for each in range(first, first + cycles) if starts.first(each) != each]
+            taken = [candidate for candidate in range(first, first + cycles) if starts.first(candidate) != candidate]
             if not taken:
                 break
             tick = (taken[-1] + 1) * TICKS
         for cycle in range(first, first + cycles):
             starts.take(cycle)
-        insort(serial, (tick, tick + held))
+        insort(serial, (tick, tick + duration))
         insort(self._queued[0], tick)
         return tick
 
-    def start_special(self, ready: int, latency: int, held: int) -> int:
+    def start_special(self, ready: int, latency: int, duration: int) -> int:
         """Start a special function; they alternate between the ports, and those of one port are `held` apart."""
         number, self._turn = self._turn, (self._turn + 1) % len(self._special)
-        tick = self._first_special(number, ready, latency, held)
+        tick = self._first_special(number, ready, latency, duration)
         insort(self._special[number], tick)
         return self._take(number % len(self._starts), tick, latency)
 
@@ -240,27 +240,31 @@ class ExecutionPorts:
         cycle = tick // TICKS
         for starts in self._starts:
             starts.forget(cycle)
-        self._results = [{each for each in results if each >= cycle} for results in self._results]
+        self._results = [
+            {result_cycle for result_cycle in results if result_cycle >= cycle} for results in self._results
+        ]
         self._queued = [starts[bisect_right(starts, tick) :] for starts in self._queued]
-        self._serial = [each for each in self._serial if each[1] >= tick - _LONG]
-        self._special = [[each for each in special if each >= tick - _LONG] for special in self._special]
+        self._serial = [interval for interval in self._serial if interval[1] >= tick - _LONG]
+        self._special = [
+            [start_tick for start_tick in special if start_tick >= tick - _LONG] for special in self._special
+        ]
 
-    def _first_special(self, number: int, tick: int, latency: int, held: int) -> int:
+    def _first_special(self, number: int, tick: int, latency: int, duration: int) -> int:
         special = self._special[number]
         while True:
             tick = self._first(number % len(self._starts), tick, latency)
-            near = bisect_right(special, tick - held)
-            if near == len(special) or special[near] >= tick + held:
+            near = bisect_right(special, tick - duration)
+            if near == len(special) or special[near] >= tick + duration:
                 return tick
-            tick = special[near] + held
+            tick = special[near] + duration
 
     def _first(self, port: int, tick: int, latency: int, cycles: int = 1) -> int:
         starts, results = self._starts[port], self._results[port]
         while True:
             free = starts.first(tick // TICKS)
             tick = max(tick, free * TICKS)
-            held = all(starts.first(free + more) == free + more for more in range(1, cycles))
-            if held and (tick + latency) // TICKS not in results:
+            is_free = all(starts.first(free + more) == free + more for more in range(1, cycles))
+            if is_free and (tick + latency) // TICKS not in results:
                 return tick
             tick = _next_cycle(tick)
 
@@ -284,8 +288,8 @@ class _Cycles:
         while cycle in after:
             passed.append(cycle)
             cycle = after[cycle]
-        for each in passed:
-            after[each] = cycle
+        for cycle_passed in passed:
+            after[cycle_passed] = cycle
         return cycle
 
     def take(self, cycle: int) -> None:
@@ -335,7 +339,7 @@ class BufferGroups:
         per_cycle, bits = words_of_cycle(self._facts.groups), GROUP_BITS * GROUPS_PER_WORD
         for number in range(len(self._words) // per_cycle, min(cycle, max(self._used, default=-1) + 1)):
             used = self._used.pop(number, 0)
-            self._words.extend(used >> bits * place & (1 << bits) - 1 for place in range(per_cycle))
+            self._words.extend(used >> bits * slot & (1 << bits) - 1 for slot in range(per_cycle))
 
     @property
     def words(self) -> tuple[int, ...]:
@@ -574,7 +578,7 @@ class Board:
     def _store(self, issue: ScopeIssue) -> None:
         facts, instruction = self.facts, issue.instruction
         function = facts.function
-        data, held = max(self.account.now, self.released), LastStore(line=instruction.line)
+        data, store = max(self.account.now, self.released), LastStore(line=instruction.line)
         for name in issue.reads:
             value = self._values.get(name)
             if value is None:
@@ -585,38 +589,38 @@ class Board:
                 late = facts.forwarded(value.producer, instruction) if spread else 0
                 there = value.start + max(facts.cost(value.producer).to_store, late)
             if there >= data:
-                data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
-                held.barrier = value.barrier
+                data, store.port, store.buffer, store.chain = there, value.port, value.buffer, value.chain
+                store.barrier = value.barrier
         if instruction.mnemonic in facts.target.timing.micro.store_port.stores:
             self.used.add("timing.micro.store_port")
             passed_port = self._ports.start(self.account.now, data, function.store_latency)
-            held.port += passed_port - data
+            store.port += passed_port - data
             data = passed_port
         blocked = max(0, self._no_store_before - data)
         data += blocked
         if self._through is None:
             self._through = self._pass_path()
         through = max(data, self._through)
-        held.path = through - data
+        store.path = through - data
         start = store_start(
             through, self._latest_store, function.store_interval, self._store_barrier, function.store_barrier
         )
         behind = blocked + (start - through if self._store_barrier != NO_TICK else 0)
-        held.barrier += behind
+        store.barrier += behind
         asked = cycle_from(start)
         passed = self.groups.grant(asked, issue.address, instruction.size, write=True)
-        held.buffer += (passed - asked) * TICKS
+        store.buffer += (passed - asked) * TICKS
         self.waited = self.waited or passed > asked
         waits = (
             (Cause.STORE_BARRIER, behind), (Cause.BANK_CONFLICT, (passed - asked) * TICKS),
-            (Cause.MEMORY_BANDWIDTH, held.path), (Cause.PORT, start - through), (Cause.DEPENDENCE, 1),
+            (Cause.MEMORY_BANDWIDTH, store.path), (Cause.PORT, start - through), (Cause.DEPENDENCE, 1),
         )  # fmt: skip
         number = self._note(next(cause for cause, wait in waits if wait > 0), instruction.line)
-        self._waited(instruction.line, data - blocked, start, held, behind, passed - asked)
+        self._waited(instruction.line, data - blocked, start, store, behind, passed - asked)
         self._latest_store = start + (passed - asked) * TICKS
-        held.chain = (*held.chain, (instruction.line, self._latest_store))
+        store.chain = (*store.chain, (instruction.line, self._latest_store))
         self._store_barrier = NO_TICK
-        self.held = held
+        self.held = store
         self._queue.add(self._latest_store, number)
         takes = function.store_latency
         if instruction.word.startswith(INTERLEAVING):
@@ -635,12 +639,12 @@ class Board:
         )
         return self._path_free
 
-    def _waited(self, line: int, data: int, start: int, held: LastStore, behind: int, conflict: int) -> None:
+    def _waited(self, line: int, data: int, start: int, store: LastStore, behind: int, conflict: int) -> None:
         """Record the waits of a store after its dispatch: for its data, the path, a barrier or earlier stores."""
         use = self.account.uses[line]
-        use.wait(Cause.DEPENDENCE, held.chain[-1][0] if held.chain else 0, data - self.account.now)
-        use.wait(Cause.MEMORY_BANDWIDTH, 0, held.path)
-        use.wait(Cause.STORE_BARRIER if behind else Cause.PORT, 0, start - data - held.path)
+        use.wait(Cause.DEPENDENCE, store.chain[-1][0] if store.chain else 0, data - self.account.now)
+        use.wait(Cause.MEMORY_BANDWIDTH, 0, store.path)
+        use.wait(Cause.STORE_BARRIER if behind else Cause.PORT, 0, start - data - store.path)
         use.wait(Cause.BANK_CONFLICT, 0, conflict * TICKS)
 
     def _name(self, issue: ScopeIssue) -> None:

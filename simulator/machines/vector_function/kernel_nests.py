@@ -212,11 +212,11 @@ _DIVISION = ("vdiv",)
 
 def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> Trip:
     """Return dependent instructions: the first reads `sources`, each later one the previous result."""
-    found: list[MicroOperation] = []
+    steps: list[MicroOperation] = []
     for number, mnemonic in enumerate(mnemonics):
-        found.append(compute_step(mnemonic, (f"r{number}",), sources, width))
+        steps.append(compute_step(mnemonic, (f"r{number}",), sources, width))
         sources = (f"r{number}",)
-    return tuple(found)
+    return tuple(steps)
 
 
 def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> Trip:
@@ -224,12 +224,12 @@ def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> Trip:
 
     `{0}` is replaced by the first of `mnemonics`.
     """
-    found = []
+    steps = []
     for line in text.format(*mnemonics).split(";"):
         results, _, given = line.partition("=")
         mnemonic, *sources = given.split()
-        found.append(compute_step(mnemonic, tuple(results.split()), tuple(sources), width))
-    return tuple(found)
+        steps.append(compute_step(mnemonic, tuple(results.split()), tuple(sources), width))
+    return tuple(steps)
 
 
 # Lane by lane.
@@ -392,14 +392,14 @@ def _fill(k: KernelLayout) -> Nests:
     below = dst.valid_rows - region.rows
     if below > 0:
         bottom = NestRegion(region.width, region.trip_bytes, below, dst.row_pitch // size, flat=True)
-        place = k.add(dst.address + region.rows * dst.row_pitch)
-        nests.append(bottom.nest((bottom.predicate, bottom.store("pad")), (0, region.trip_bytes), writes=place))
+        pad_address = k.add(dst.address + region.rows * dst.row_pitch)
+        nests.append(bottom.nest((bottom.predicate, bottom.store("pad")), (0, region.trip_bytes), writes=pad_address))
     return tuple(nests)
 
 
 def _part(k: KernelLayout) -> Nests:
     """Return a combination of tiles of equal extent, or a copy of the larger one combined with the smaller: assumed."""
-    smaller, larger = sorted(k.work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    smaller, larger = sorted(k.work.sources, key=lambda tile: tile.valid_rows * tile.valid_cols)
     rows, cols = smaller.valid_rows, smaller.valid_cols
     joined = k.region(k.dst, rows, cols)
     if (rows, cols) == (k.dst.valid_rows, k.dst.valid_cols):
@@ -577,10 +577,10 @@ def _full_and_vector(work: ResolvedTileOp) -> tuple[Tile | None, Tile]:
     """Return the operand with the shape of the result (None if there is none), and the broadcast one."""
     if len(work.sources) == 1:
         return None, work.sources[0]
-    one, other = work.sources
+    first, other = work.sources
     shape = (work.dst.valid_rows, work.dst.valid_cols)
-    fits = (one.valid_rows, one.valid_cols) == shape and one.type.block_layout == work.dst.type.block_layout
-    return (one, other) if fits else (other, one)
+    fits = (first.valid_rows, first.valid_cols) == shape and first.type.block_layout == work.dst.type.block_layout
+    return (first, other) if fits else (other, first)
 
 
 def are_contiguous(*tiles: Tile) -> bool:
@@ -686,8 +686,8 @@ def _timed_part(k: KernelLayout) -> Nests:
     dst = k.dst
     if k.rule.instructions[0] in _EXTREMES:
         covered = (source for source in k.work.sources if source.valid_rows and source.valid_cols)
-        return tuple(_joined(k, k.region(dst, one.valid_rows, one.valid_cols), (dst, one)) for one in covered)
-    smaller, larger = sorted(k.work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+        return tuple(_joined(k, k.region(dst, tile.valid_rows, tile.valid_cols), (dst, tile)) for tile in covered)
+    smaller, larger = sorted(k.work.sources, key=lambda tile: tile.valid_rows * tile.valid_cols)
     rows, below = smaller.valid_rows, dst.valid_rows - smaller.valid_rows
     if smaller.valid_cols < dst.valid_cols or below <= 0:
         return ()

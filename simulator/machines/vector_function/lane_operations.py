@@ -67,7 +67,7 @@ def elementwise(function: str) -> LaneFunction:
 
     def run(operands: Operands) -> tuple[Value, ...]:
         bits = operands.bits
-        sources = [each.lanes(bits) for each in operands.registers]
+        sources = [register.lanes(bits) for register in operands.registers]
         scalars = [_amount(operands)] if function in ("shl", "shr") and operands.scalars else scalar_codes(operands)
         codes = compute(function, (*sources, *scalars), operands.element, operands)
         defined = _defined(operands)
@@ -93,7 +93,7 @@ def _doubtful(codes: Codes, amounts: Codes, fmt: Format) -> Bits:
 
 def _defined(operands: Operands) -> Bits:
     """Return the lanes that are defined in every register operand."""
-    first, *others = (each.defined_lanes(operands.bits) for each in operands.registers)
+    first, *others = (register.defined_lanes(operands.bits) for register in operands.registers)
     for marks in others:
         first = first & marks
     return first
@@ -109,7 +109,7 @@ def bitwise(function: str) -> LaneFunction:
     }
 
     def run(operands: Operands) -> tuple[Value, ...]:
-        codes = pure[function](*(each.lanes(operands.bits) for each in operands.registers))
+        codes = pure[function](*(register.lanes(operands.bits) for register in operands.registers))
         return (masked(codes, _defined(operands), operands.masks[-1]),)
 
     return run
@@ -131,8 +131,8 @@ def negated(operands: Operands) -> tuple[Value, ...]:
 def reciprocal(operands: Operands) -> tuple[Value, ...]:
     """`vrec`: 1 / x, rounded once."""
     fmt = operands.element
-    one = encoded(np.array([1], np.float32 if fmt.bits == 32 else np.float64), fmt)
-    codes = compute("div", (one, operands.registers[0].lanes(operands.bits)), fmt, operands)
+    unit = encoded(np.array([1], np.float32 if fmt.bits == 32 else np.float64), fmt)
+    codes = compute("div", (unit, operands.registers[0].lanes(operands.bits)), fmt, operands)
     return (masked(codes, _defined(operands), operands.masks[-1]),)
 
 
@@ -140,7 +140,7 @@ def then_positive(function: str) -> LaneFunction:
     """A function of two registers, and the positive part of its rounded result (`vaddrelu`, `vsubrelu`)."""
 
     def run(operands: Operands) -> tuple[Value, ...]:
-        sources = [each.lanes(operands.bits) for each in operands.registers]
+        sources = [register.lanes(operands.bits) for register in operands.registers]
         inner = compute(function, sources, operands.element, operands)
         codes = compute("relu", (inner,), operands.element, operands)
         return (masked(codes, _defined(operands), operands.masks[-1]),)
@@ -153,18 +153,18 @@ def accumulated(operands: Operands) -> tuple[Value, ...]:
 
     Rounding follows option `axpy_rounding`.
     """
-    sources = [each.lanes(operands.bits) for each in operands.registers]
+    sources = [register.lanes(operands.bits) for register in operands.registers]
     if operands.name == "vmula":
-        before, one, two = sources
+        before, left, two = sources
     elif operands.name == "vmadd":
-        one, two, before = sources
+        left, two, before = sources
     else:
-        (one, before), (two,) = sources, scalar_codes(operands)
+        (left, before), (two,) = sources, scalar_codes(operands)
     fmt = operands.element
     if isinstance(fmt, IntFormat):
-        codes = before + one * two
+        codes = before + left * two
     else:
-        codes = compute("axpy", (one, two, before), fmt, operands)
+        codes = compute("axpy", (left, two, before), fmt, operands)
     return (masked(codes, _defined(operands), operands.masks[-1]),)
 
 
@@ -173,9 +173,11 @@ def exponential_difference(operands: Operands) -> tuple[Value, ...]:
     fmt, bits = operands.element, operands.bits
     step = 32 // bits
     first = 1 if step == 2 and "ODD" in operands.words[-1:] else 0
-    one, two = (numbers(each.lanes(bits)[first::step], fmt).astype(np.float64) for each in operands.registers)
+    minuend, two = (
+        numbers(register.lanes(bits)[first::step], fmt).astype(np.float64) for register in operands.registers
+    )
     with np.errstate(all="ignore"):
-        codes = np.exp(one - two).astype(np.float32).view("<u4")
+        codes = np.exp(minuend - two).astype(np.float32).view("<u4")
     mask = operands.masks[-1]
     governing = mask_of(mask.lanes(bits)[first::step], 32, mask.defined_lanes(bits)[first::step])
     return (masked(codes, _defined(operands)[first::step], governing),)
@@ -202,20 +204,20 @@ def compared(operands: Operands) -> tuple[Value, ...]:
     (word,) = operands.words
     if word not in _COMPARISONS:
         raise IllegalError(f"unknown comparison {word}", legal=COMPARISONS)
-    codes = [*(each.lanes(operands.bits) for each in operands.registers), *scalar_codes(operands)]
-    found = _COMPARISONS[word](*(numbers(each, operands.element) for each in codes))
+    codes = [*(register.lanes(operands.bits) for register in operands.registers), *scalar_codes(operands)]
+    compared_lanes = _COMPARISONS[word](*(numbers(operand, operands.element) for operand in codes))
     mask, bits = operands.masks[0], operands.bits
     active = mask.lanes(bits)
-    return (mask_of(found & active, bits, (_defined(operands) | ~active) & mask.defined_lanes(bits)),)
+    return (mask_of(compared_lanes & active, bits, (_defined(operands) | ~active) & mask.defined_lanes(bits)),)
 
 
 def selected(operands: Operands) -> tuple[Value, ...]:
     """`vsel`: the lane of the first register where the mask is 1, otherwise of the second."""
-    one, two = operands.registers
+    first, two = operands.registers
     mask, bits = operands.masks[0], operands.bits
     active = mask.lanes(bits)
-    defined = np.where(active, one.defined_lanes(bits), two.defined_lanes(bits)) & mask.defined_lanes(bits)
-    return (register_of(np.where(active, one.lanes(bits), two.lanes(bits)), defined),)
+    defined = np.where(active, first.defined_lanes(bits), two.defined_lanes(bits)) & mask.defined_lanes(bits)
+    return (register_of(np.where(active, first.lanes(bits), two.lanes(bits)), defined),)
 
 
 def with_carry(operands: Operands) -> tuple[Value, ...]:
@@ -224,7 +226,7 @@ def with_carry(operands: Operands) -> tuple[Value, ...]:
     Option `micro_subtraction_carry` chooses the meaning of a subtraction's carry.
     """
     subtracts = operands.name in ("vsubc", "vsubcs")
-    a, b = (each.lanes(32).astype(np.int64) for each in operands.registers)
+    a, b = (register.lanes(32).astype(np.int64) for register in operands.registers)
     mask = operands.masks[-1]
     inverted = subtracts and operands.target.option("micro_subtraction_carry") == "no_borrow"
     carried = np.zeros(a.size, np.bool_)
@@ -242,7 +244,7 @@ def with_carry(operands: Operands) -> tuple[Value, ...]:
 def multiplied_long(operands: Operands) -> tuple[Value, ...]:
     """`vmull`: the low and the high 32 bits of products of 32-bit integers."""
     kind = np.int64 if isinstance(operands.element, IntFormat) and operands.element.signed else np.uint64
-    a, b = (numbers(each.lanes(32), operands.element).astype(kind) for each in operands.registers)
+    a, b = (numbers(register.lanes(32), operands.element).astype(kind) for register in operands.registers)
     product = (a * b).view("<u8")
     halves = (product.astype("<u4"), (product >> np.uint64(32)).astype("<u4"))
     return tuple(masked(half, _defined(operands), operands.masks[-1]) for half in halves)
@@ -256,15 +258,15 @@ ORDERS = ("ASC", "DESC")
 
 def _picked(sources: tuple[VectorRegister, ...], places: Index) -> VectorRegister:
     """Return the register of bytes of several registers laid end to end."""
-    data = np.concatenate([each.data for each in sources])
-    defined = np.concatenate([each.defined for each in sources])
+    data = np.concatenate([source.data for source in sources])
+    defined = np.concatenate([source.defined for source in sources])
     return VectorRegister(data[places], defined[places])
 
 
 def interleaved(operands: Operands) -> tuple[Value, ...]:
     """`vintlv`: alternating lanes of both registers; the first result has the lower halves."""
     places = interleave_maps(operands.bits, REGISTER_BYTES)
-    return tuple(_picked(operands.registers, each) for each in places)
+    return tuple(_picked(operands.registers, indices) for indices in places)
 
 
 def deinterleaved(operands: Operands) -> tuple[Value, ...]:
@@ -280,10 +282,10 @@ def gathered_lanes(operands: Operands) -> tuple[Value, ...]:
     bits = operands.bits
     wanted = index.lanes(bits).astype(np.int64)
     lanes = wanted.size
-    known = index.defined_lanes(bits) & (wanted < lanes)
+    defined = index.defined_lanes(bits) & (wanted < lanes)
     places = np.where(wanted < lanes, wanted, 0)
     codes = np.where(wanted < lanes, source.lanes(bits)[places], 0).astype(f"<u{bits // 8}")
-    return (register_of(codes, source.defined_lanes(bits)[places] & known),)
+    return (register_of(codes, source.defined_lanes(bits)[places] & defined),)
 
 
 def broadcast(operands: Operands) -> tuple[Value, ...]:
@@ -305,9 +307,9 @@ def duplicated(operands: Operands) -> tuple[Value, ...]:
     word = operands.words[0] if operands.words else "LOWEST"
     if word not in POSITIONS:
         raise IllegalError(f"vdup does not take position {word}", legal=POSITIONS)
-    source, place = operands.registers[0], 0 if word == "LOWEST" else lanes - 1
-    defined = np.full(lanes, source.defined_lanes(bits)[place])
-    return (masked(np.full(lanes, source.lanes(bits)[place]), defined, mask),)
+    source, lane = operands.registers[0], 0 if word == "LOWEST" else lanes - 1
+    defined = np.full(lanes, source.defined_lanes(bits)[lane])
+    return (masked(np.full(lanes, source.lanes(bits)[lane]), defined, mask),)
 
 
 def counted_up(operands: Operands) -> tuple[Value, ...]:
@@ -389,15 +391,15 @@ def active_below(operands: Operands) -> tuple[Value, ...]:
 
 def _known_prefix(mask: PredicateRegister, bits: int) -> Bits:
     """Return whether all of a mask is known, for every lane: each result lane depends on all bits."""
-    known = mask.defined_lanes(bits)
-    return np.full(known.size, known.all())
+    defined = mask.defined_lanes(bits)
+    return np.full(defined.size, defined.all())
 
 
 def _known_below(mask: PredicateRegister, bits: int) -> Bits:
     """Return for each lane whether all mask bits below it are known."""
-    known = mask.defined_lanes(bits)
-    result = np.ones(known.size, np.bool_)
-    result[1:] = np.logical_and.accumulate(known)[:-1]
+    defined = mask.defined_lanes(bits)
+    result = np.ones(defined.size, np.bool_)
+    result[1:] = np.logical_and.accumulate(defined)[:-1]
     return result
 
 
@@ -461,22 +463,22 @@ _LOGIC: Mapping[str, Callable[[Bits, Bits], Bits]] = {
 
 def logic(operands: Operands) -> tuple[Value, ...]:
     """`pand`, `por`, `pxor`: bit by bit, 0 where the governing mask is 0."""
-    one, two, mask = operands.masks
-    bits = _LOGIC[operands.name](one.bits, two.bits) & mask.bits
-    return (PredicateRegister(bits, (one.defined & two.defined | ~mask.bits) & mask.defined),)
+    first, two, mask = operands.masks
+    bits = _LOGIC[operands.name](first.bits, two.bits) & mask.bits
+    return (PredicateRegister(bits, (first.defined & two.defined | ~mask.bits) & mask.defined),)
 
 
 def inverted(operands: Operands) -> tuple[Value, ...]:
     """`pnot`: every bit inverted, 0 where the governing mask is 0."""
-    one, mask = operands.masks
-    return (PredicateRegister(~one.bits & mask.bits, (one.defined | ~mask.bits) & mask.defined),)
+    first, mask = operands.masks
+    return (PredicateRegister(~first.bits & mask.bits, (first.defined | ~mask.bits) & mask.defined),)
 
 
 def chosen(operands: Operands) -> tuple[Value, ...]:
     """`psel`: the bit of the first where the third is 1, otherwise of the second."""
-    one, two, which = operands.masks
-    bits = np.where(which.bits, one.bits, two.bits)
-    return (PredicateRegister(bits, np.where(which.bits, one.defined, two.defined) & which.defined),)
+    first, two, which = operands.masks
+    bits = np.where(which.bits, first.bits, two.bits)
+    return (PredicateRegister(bits, np.where(which.bits, first.defined, two.defined) & which.defined),)
 
 
 def packed_bits(operands: Operands) -> tuple[Value, ...]:
@@ -484,8 +486,8 @@ def packed_bits(operands: Operands) -> tuple[Value, ...]:
     (source,) = operands.masks
     half = half_of(operands.words[0])
     bits, defined = np.zeros(REGISTER_BYTES, np.bool_), np.ones(REGISTER_BYTES, np.bool_)
-    place = slice(half * REGISTER_BYTES // 2, (half + 1) * REGISTER_BYTES // 2)
-    bits[place], defined[place] = source.bits[::2], source.defined[::2]
+    span = slice(half * REGISTER_BYTES // 2, (half + 1) * REGISTER_BYTES // 2)
+    bits[span], defined[span] = source.bits[::2], source.defined[::2]
     return (PredicateRegister(bits, defined),)
 
 
@@ -493,32 +495,32 @@ def unpacked_bits(operands: Operands) -> tuple[Value, ...]:
     """`punpack`: bit i of the named half is bit 2i of the result; odd bits are 0."""
     (source,) = operands.masks
     half = half_of(operands.words[0])
-    place = slice(half * REGISTER_BYTES // 2, (half + 1) * REGISTER_BYTES // 2)
-    return (mask_of(source.bits[place], 16, source.defined[place]),)
+    span = slice(half * REGISTER_BYTES // 2, (half + 1) * REGISTER_BYTES // 2)
+    return (mask_of(source.bits[span], 16, source.defined[span]),)
 
 
 def interleaved_bits(operands: Operands) -> tuple[Value, ...]:
     """`pintlv`: alternating lanes of both masks; the first result has the lower halves."""
-    one, two = operands.masks
-    return _joined(operands.width, lambda a, b: np.stack((a, b), axis=1).ravel(), one, two)
+    first, two = operands.masks
+    return _joined(operands.width, lambda a, b: np.stack((a, b), axis=1).ravel(), first, two)
 
 
 def deinterleaved_bits(operands: Operands) -> tuple[Value, ...]:
     """`pdintlv`: the even lanes of both masks laid end to end, and the odd ones."""
-    one, two = operands.masks
+    first, two = operands.masks
 
     def parted(a: Bits, b: Bits) -> Bits:
         both = np.concatenate((a, b))
         return np.concatenate((both[::2], both[1::2]))
 
-    return _joined(operands.width, parted, one, two)
+    return _joined(operands.width, parted, first, two)
 
 
 def _joined(
-    width: int, arrange: Callable[[Bits, Bits], Bits], one: PredicateRegister, two: PredicateRegister
+    width: int, arrange: Callable[[Bits, Bits], Bits], first: PredicateRegister, two: PredicateRegister
 ) -> tuple[Value, ...]:
-    bits = arrange(one.lanes(width), two.lanes(width))
-    defined = arrange(one.defined_lanes(width), two.defined_lanes(width))
+    bits = arrange(first.lanes(width), two.lanes(width))
+    defined = arrange(first.defined_lanes(width), two.defined_lanes(width))
     lanes = bits.size // 2
     return mask_of(bits[:lanes], width, defined[:lanes]), mask_of(bits[lanes:], width, defined[lanes:])
 
@@ -554,8 +556,8 @@ def reduced(function: str, parts: int | None) -> LaneFunction:
         lanes = REGISTER_BYTES // codes.dtype.itemsize
         result, defined = np.zeros((*runs, lanes), codes.dtype), np.ones(lanes, np.bool_)
         result[..., :groups] = totals.reshape(*runs, groups)
-        known = (source.defined_lanes(bits) | ~active) & mask.defined_lanes(bits)
-        defined[:groups] = every_of_row(known.reshape(groups, -1))
+        defined_lanes = (source.defined_lanes(bits) | ~active) & mask.defined_lanes(bits)
+        defined[:groups] = every_of_row(defined_lanes.reshape(groups, -1))
         return (register_of(result, defined),)
 
     return run
@@ -583,7 +585,7 @@ BLOCKS = REGISTER_BYTES // BLOCK_BYTES
 
 def _functions(make: Callable[[str], LaneFunction], names: str) -> dict[str, LaneFunction]:
     """Return the functions of instructions that differ in what they compute only: `vadd:add vsub:sub`."""
-    pairs = (each.partition(":") for each in names.split())
+    pairs = (entry.partition(":") for entry in names.split())
     return {name: make(function) for name, _, function in pairs}
 
 

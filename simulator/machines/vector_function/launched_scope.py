@@ -202,8 +202,8 @@ def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> t
         return None
     bits = 32 if width >= 32 else 16
     division = target.timing.division
-    held = division.trip_cycles[f"{'f' if mnemonic == LONG_DIVISION else 'i'}{bits}"]
-    return ticks(held - division.overlap_cycles), ticks(held)
+    cycles = division.trip_cycles[f"{'f' if mnemonic == LONG_DIVISION else 'i'}{bits}"]
+    return ticks(cycles - division.overlap_cycles), ticks(cycles)
 
 
 @dataclass(slots=True)
@@ -231,10 +231,10 @@ class ScopeFacts:
         """Return the cost of a compute instruction, whose latency the target must have."""
         its = instruction
         key = its.mnemonic, its.width, its.integers, its.row, its.profiled, its.held
-        known = self._costs.get(key)
-        if known is None:
-            known = self._costs[key] = self._cost(instruction)
-        return known
+        entry = self._costs.get(key)
+        if entry is None:
+            entry = self._costs[key] = self._cost(instruction)
+        return entry
 
     def forwarded(self, producer: ScopeInstruction, consumer: ScopeInstruction, *, first: bool = True) -> int:
         """Return the time from the start of an instruction to that of one which computes with its result, or of itself.
@@ -245,16 +245,16 @@ class ScopeFacts:
         if row is not None and row.again is not None and 0 != producer.line == consumer.line:
             return ticks(row.again) if first else self.cost(producer).to_store
         key = producer.mnemonic, consumer.mnemonic, producer.width, producer.integers, producer.row
-        known = self._forwarding.get(key)
-        if known is None:
+        latency = self._forwarding.get(key)
+        if latency is None:
             micro = self.target.timing.micro
             pair = micro.forwarding_to.get(consumer.mnemonic)
             stated = None if pair is None else pair.cycles.get(producer.mnemonic)
             if stated is None:
                 stated = micro.forwarding.cycles.get(producer.mnemonic)
-            known = self.cost(producer).to_store if stated is None else ticks(stated)
-            self._forwarding[key] = known
-        return known
+            latency = self.cost(producer).to_store if stated is None else ticks(stated)
+            self._forwarding[key] = latency
+        return latency
 
     def _cost(self, instruction: ScopeInstruction) -> ComputeCost:
         timing, target = self.target.timing, self.target
@@ -263,24 +263,24 @@ class ScopeFacts:
         if division is not None:
             latency, serial = division
             return ComputeCost(latency, latency - self.function.forwarding, serial, facts=("timing.division",))
-        found = target.latency(instruction.row or mnemonic, width, integers=integers, kernel=instruction.profiled)
-        assert found is not None  # checked before the run
-        latency = ticks(found)
+        cycles = target.latency(instruction.row or mnemonic, width, integers=integers, kernel=instruction.profiled)
+        assert cycles is not None  # checked before the run
+        latency = ticks(cycles)
         own = bool(instruction.row) and not instruction.profiled
         row = target.arithmetic.get(instruction.row if own else mnemonic)
-        held = None if own else timing.port.occupancy_cycles.get(mnemonic)
+        occupancy = None if own else timing.port.occupancy_cycles.get(mnemonic)
         if instruction.held is not None:
-            held = Decimal(instruction.held)
+            occupancy = Decimal(instruction.held)
         special, several = 0, None
-        if held is None and row is not None and row.port in ("serial", "exclusive"):
-            held = row.held
+        if occupancy is None and row is not None and row.port in ("serial", "exclusive"):
+            occupancy = row.held
         elif row is not None and row.port == "any":
             several = row.integers_held if integers and row.integers_held else row.held
-        if held is None and mnemonic in timing.micro.execution.first_port:
-            held = Decimal(1)
+        if occupancy is None and mnemonic in timing.micro.execution.first_port:
+            occupancy = Decimal(1)
         if row is not None and row.port == "special":
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
-        serial = max(TICKS, ticks(held)) if held else 0
+        serial = max(TICKS, ticks(occupancy)) if occupancy else 0
         to_store = latency - self.function.forwarding
         named = instruction.row or mnemonic
         facts = (f"arithmetic.{named}",) * (named in target.arithmetic) + ("timing.special_function",) * bool(special)

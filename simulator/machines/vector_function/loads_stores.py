@@ -46,7 +46,7 @@ class LoadDistribution:
     @property
     def size(self) -> int:
         """The size of the access in bytes: a power of two, including unused bytes at the end."""
-        return 1 << max(int(place.max()) for place in self.places).bit_length()
+        return 1 << max(int(indices.max()) for indices in self.places).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +206,12 @@ def load_distribution(name: str, registers: int = 1) -> LoadDistribution:
     Raises:
         IllegalError: the mode does not exist; the message lists the legal ones.
     """
-    found = LOADS.get(name)
-    if found is None or len(found.places) != registers:
+    distribution = LOADS.get(name)
+    if distribution is None or len(distribution.places) != registers:
         instruction = "vlds" if registers == 1 else "vldsx2"
         legal = SINGLE_LOADS if registers == 1 else DOUBLE_LOADS
         raise IllegalError(f"{instruction} has no distribution {name}", legal=legal)
-    return found
+    return distribution
 
 
 @lru_cache(maxsize=64)
@@ -221,13 +221,13 @@ def store_distribution(name: str, registers: int = 1) -> StoreDistribution:
     Raises:
         IllegalError: the mode does not exist, or the chip lacks it; the message lists the legal ones.
     """
-    found = STORES.get(name)
-    if found is None or found.registers != registers:
+    distribution = STORES.get(name)
+    if distribution is None or distribution.registers != registers:
         instruction = "vsts" if registers == 1 else "vstsx2"
         legal = SINGLE_STORES if registers == 1 else DOUBLE_STORES
         lacks = "the chip does not support" if name in UNSUPPORTED_STORES else f"{instruction} has no"
         raise IllegalError(f"{lacks} distribution {name}", legal=legal)
-    return found
+    return distribution
 
 
 BLOCKS = REGISTER_BYTES // BLOCK_BYTES
@@ -277,8 +277,8 @@ def store(
     check_address(f"a store {dist}", memory, address, int(written[-1]) + 1 if written.size else 0, mode.alignment)
     data, marks = sources[0].data, sources[0].defined
     if len(sources) > 1:
-        data = np.concatenate(np.broadcast_arrays(*(each.data for each in sources)), axis=-1)
-        marks = np.concatenate([each.defined for each in sources])
+        data = np.concatenate(np.broadcast_arrays(*(source.data for source in sources)), axis=-1)
+        marks = np.concatenate([source.defined for source in sources])
     places, taken = address + written, mode.source[written]
     memory.buffer[..., places] = np.take(data, taken, axis=-1)
     memory.defined[places] = marks[taken]
@@ -412,9 +412,9 @@ def gather_blocks(
     for start in starts[active]:
         check_address("a gather of blocks", memory, int(start), BLOCK_BYTES, BLOCK_BYTES)
     places = np.where(active[:, None], starts[:, None] + np.arange(BLOCK_BYTES), -1).ravel()
-    found = _picked(memory, 0, places)
-    known = np.repeat(offsets.defined_lanes(32)[:BLOCKS] | ~active, BLOCK_BYTES)
-    return VectorRegister(found.data.copy(), found.defined & known & _known_blocks(mask))
+    gathered = _picked(memory, 0, places)
+    valid = np.repeat(offsets.defined_lanes(32)[:BLOCKS] | ~active, BLOCK_BYTES)
+    return VectorRegister(gathered.data.copy(), gathered.defined & valid & _known_blocks(mask))
 
 
 def scatter(

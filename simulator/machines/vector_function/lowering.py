@@ -71,14 +71,14 @@ def _policies(
     target: VectorFunctionTarget, plan: FunctionCastPlan, operations: Iterable[MicroOperation]
 ) -> dict[tuple[str, str], Policy]:
     """Return the policies of the conversions of a cast, by their formats."""
-    pairs = dict.fromkeys(found for item in operations if (found := formats_of(item)) is not None)
+    pairs = dict.fromkeys(pair for item in operations if (pair := formats_of(item)) is not None)
     return {(src.name, dst.name): step_policy(target, plan, src, dst) for src, dst in pairs}
 
 
 def _lane_width(kernel: KernelText, predicate: str) -> int:
     """Return the lane width in which a predicate was created."""
-    made = [width_of(line) for line in (*kernel.setup, *kernel.row, *kernel.trip) if predicate in line.results]
-    return made[0] or 8
+    widths = [width_of(line) for line in (*kernel.setup, *kernel.row, *kernel.trip) if predicate in line.results]
+    return widths[0] or 8
 
 
 # What a cast refuses on a vector-function chip before anything is issued.

@@ -215,16 +215,16 @@ class LaneUnit(Followed):
         plain = plan.operands
         operands = Operands(
             plain.name, plain.element, plain.result, plain.width, plain.target,
-            tuple(each for each in given if isinstance(each, VectorRegister)),
-            tuple(each for each in given if isinstance(each, PredicateRegister)) or plain.masks,
-            tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
+            tuple(operand for operand in given if isinstance(operand, VectorRegister)),
+            tuple(operand for operand in given if isinstance(operand, PredicateRegister)) or plain.masks,
+            tuple(code(operand) for operand, code in zip(given, plan.codes, strict=True) if code is not None),
             plain.words, issue.control,
         )  # fmt: skip
         if node.mnemonic == "vsqz":
             self.counted = squeezed_bytes(operands.masks[0], operands.width)
         with heard_by(None if self.conversions is None else self.conversions.listener(node, operands)):
-            found = execute(operands)
-        return tuple(each for each in found if not isinstance(each, int))
+            results = execute(operands)
+        return tuple(result_value for result_value in results if not isinstance(result_value, int))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +259,8 @@ def _element(kinds: list[VectorType]) -> Format:
     """Return the format of the elements of a register; a pair of 16-bit floats moves as one number."""
     if not kinds:
         return _NO_FORMAT
-    found = element_format(kinds[0].element)
-    return FORMATS[f"u{found.bits}"] if isinstance(found, PairFormat) else found
+    fmt = element_format(kinds[0].element)
+    return FORMATS[f"u{fmt.bits}"] if isinstance(fmt, PairFormat) else fmt
 
 
 def _coder(kind: object) -> Callable[[Value], int] | None:
@@ -333,11 +333,11 @@ def _stacked(results: Sequence[Value]) -> Value:
 
 
 def _registers(issue: VectorIssue) -> list[VectorRegister]:
-    return [each for each in issue.operands if isinstance(each, VectorRegister)]
+    return [operand for operand in issue.operands if isinstance(operand, VectorRegister)]
 
 
 def _mask(issue: VectorIssue) -> PredicateRegister:
-    return next(each for each in issue.operands if isinstance(each, PredicateRegister))
+    return next(operand for operand in issue.operands if isinstance(operand, PredicateRegister))
 
 
 def _address(issue: VectorIssue) -> int:
@@ -347,7 +347,7 @@ def _address(issue: VectorIssue) -> int:
 
 def _stride(issue: VectorIssue) -> int:
     """Return the first number of a block access."""
-    return int(next(each.value for each in issue.operands if isinstance(each, DependentScalar)))
+    return int(next(operand.value for operand in issue.operands if isinstance(operand, DependentScalar)))
 
 
 def _vector_types(issue: VectorIssue) -> list[VectorType]:
@@ -408,7 +408,7 @@ def _pointed_bits(issue: VectorIssue) -> int:
 
 def _lanes_taken(issue: VectorIssue, width: int) -> PredicateRegister:
     """Return the mask of an instruction: its operand, or the given number of leading active lanes."""
-    mask = next((each for each in issue.operands if isinstance(each, PredicateRegister)), None)
+    mask = next((operand for operand in issue.operands if isinstance(operand, PredicateRegister)), None)
     if mask is not None:
         return mask
     return mask_of(np.arange(REGISTER_BITS // width) < _stride(issue), width)
@@ -419,18 +419,18 @@ def _convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     node = issue.node
     pair = conversion(source.element, result.element)
     part, rounding, saturation = (node.word(key) for key in ("part", "rnd", "sat"))
-    found = convert(
+    register = convert(
         _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target, ctrl=issue.control,
         seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
     )  # fmt: skip
-    return (found,)
+    return (register,)
 
 
 def _scale_and_convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     """`vmulscvt`: x * s as f16 in the even or odd lanes, rounded by option `scaled_conversion_rounding`; `rnd` R and
     `sat` NOSAT unless stated."""
     node, pair, source = issue.node, conversion("f32", "f16"), _registers(issue)[0]
-    scalar = next(each for each in issue.operands if isinstance(each, DependentScalar))
+    scalar = next(operand for operand in issue.operands if isinstance(operand, DependentScalar))
     factor = np.array(bits_of(scalar.value, "f32"), "<u4").view("<f4")
     with np.errstate(all="ignore"):
         exact = source.lanes(32).view("<f4").astype(np.float64) * factor
@@ -439,12 +439,12 @@ def _scale_and_convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     first = Rounding.ODD if unit.target.option("scaled_conversion_rounding") == "once" else Rounding.RINT
     policy = Policy(rounding=first, overflow=Overflow.SPECIAL)
     product = convert_codes(exact.view("<u8"), format_named("f64"), format_named("f32"), policy)
-    found = convert(
+    register = convert(
         register_of(product, source.defined_lanes(32)), pair, node.word("part"), _mask(issue), node.word("rnd") or "R",
         node.word("sat") or "NOSAT", target=unit.target, ctrl=issue.control,
         seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
     )  # fmt: skip
-    return (found,)
+    return (register,)
 
 
 def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
@@ -464,7 +464,7 @@ def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 def _move(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del unit
     source = _registers(issue)[0]
-    mask = next((each for each in issue.operands if isinstance(each, PredicateRegister)), None)
+    mask = next((operand for operand in issue.operands if isinstance(operand, PredicateRegister)), None)
     if mask is None:
         return (source,)
     width = min(64, lane_bits(_vector_types(issue)[0].element))
@@ -477,13 +477,13 @@ def _align(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 
 
 def _load_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    found = access.load_unaligned(unit.memory, _address(issue))
-    return (found, Alignment())
+    register = access.load_unaligned(unit.memory, _address(issue))
+    return (register, Alignment())
 
 
 def _store_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     """Store the number of elements of an operand (`vstus`), or the number of bytes in AR (`vstur`)."""
-    state = next(each for each in issue.operands if isinstance(each, Alignment))
+    state = next(operand for operand in issue.operands if isinstance(operand, Alignment))
     by_register = issue.node.mnemonic == "vstur"
     count = unit.counted if by_register else _stride(issue) * _pointed_bits(issue) // 8
     start = _address(issue) + (state.stored if by_register or not issue.updates else 0)

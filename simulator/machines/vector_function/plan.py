@@ -128,8 +128,8 @@ def plan_cast(
 
 def start_ctrl(target: VectorFunctionTarget) -> int:
     """Return the initial CTRL of a kernel, from the target's options; a kernel of the micro back end clears a bit."""
-    found = ctrl_of_level(target, "micro" if is_micro(target) else "tile")
-    return found & ~(1 << target.control.saturation_global) if is_micro(target) else found
+    ctrl = ctrl_of_level(target, "micro" if is_micro(target) else "tile")
+    return ctrl & ~(1 << target.control.saturation_global) if is_micro(target) else ctrl
 
 
 def ctrl_of_level(target: VectorFunctionTarget, level: Level) -> int:

@@ -63,7 +63,7 @@ def leading_bits(node: MicroOperation, scalars: Sequence[DependentScalar], masks
     name, lane = row.family or node.mnemonic, (row.width or 8) // 8
     first = _FIRST.match(node.word("pattern") or "")
     if name in ("plt", "pltm"):
-        numbers = [int(each.value) for each in scalars]
+        numbers = [int(scalar.value) for scalar in scalars]
         left = numbers[-1] - (numbers[0] * (REGISTER_BYTES // lane) if name == "pltm" else 0)
         return min(max(left, 0) * lane, REGISTER_BYTES)
     if name in ("pset", "pge") and first is not None:
@@ -128,12 +128,12 @@ def touched(scope: Scope, buffer: str, capacity: int) -> tuple[Access, ...]:
     for issue, start, end in extents(scope):
         if issue.instruction.kind in marks:
             marks[issue.instruction.kind][max(start, 0) : max(min(end, capacity), 0)] = True
-    found: list[Access] = []
+    accesses: list[Access] = []
     for kind, marked in marks.items():
         edges = (np.flatnonzero(marked[1:] != marked[:-1]) + 1).tolist()
         edges[:0] = [0] * bool(marked[0])
-        found += _spaced(list(zip(edges[::2], edges[1::2], strict=True)), buffer, write=kind is TimingKind.STORE)
-    return tuple(found)
+        accesses += _spaced(list(zip(edges[::2], edges[1::2], strict=True)), buffer, write=kind is TimingKind.STORE)
+    return tuple(accesses)
 
 
 def _needed(scope: Scope) -> Mapping[int, int]:
@@ -169,7 +169,7 @@ def _part(issue: ScopeIssue, leading: int) -> int:
 
 def _spaced(stretches: Sequence[tuple[int, int]], buffer: str, *, write: bool) -> list[Access]:
     """Return ordered stretches as accesses: each covers equal ones at one distance."""
-    found: list[Access] = []
+    accesses: list[Access] = []
     index = 0
     while index < len(stretches):
         start, end = stretches[index]
@@ -181,9 +181,9 @@ def _spaced(stretches: Sequence[tuple[int, int]], buffer: str, *, write: bool) -
                 break
             count, distance = count + 1, step
         access = Access(buffer, start, end, write)
-        found.append(widened(access, count, distance) if count > 1 else access)
+        accesses.append(widened(access, count, distance) if count > 1 else access)
         index += count
-    return found
+    return accesses
 
 
 # Instructions of the text as time sees them: what they are, the bytes of their access.
@@ -204,7 +204,8 @@ def instruction_of(node: MicroOperation, target: VectorFunctionTarget) -> ScopeI
         width=_width(node),
         word=word,
         size=_bytes(node, name) if kind in (TimingKind.LOAD, TimingKind.STORE) else 0,
-        updates=kind is TimingKind.LOAD and any(isinstance(each, PointerType) for each in node.result_types),
+        updates=kind is TimingKind.LOAD
+        and any(isinstance(result_type, PointerType) for result_type in node.result_types),
         unpacks=kind is TimingKind.LOAD and word.startswith("UNPK"),
         masks=masks,
         integers=_integers(node),
@@ -218,7 +219,7 @@ def instruction_of(node: MicroOperation, target: VectorFunctionTarget) -> ScopeI
 def _text(node: MicroOperation) -> str:
     """Return an instruction as reports name it: its elements, or those it converts, and its words."""
     kinds = (
-        next((each.element for each in side if isinstance(each, VectorType)), "")
+        next((kind.element for kind in side if isinstance(kind, VectorType)), "")
         for side in (node.operand_types, node.result_types)
     )
     between = " -> ".join(dict.fromkeys(filter(None, kinds)))
@@ -269,11 +270,11 @@ def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, in
 
     An access extends as far as its mask may. `capacity` is the size of the buffer; bytes beyond it are ignored.
     """
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for issue, store, byte in behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
         pair = issue.instruction.line, store
-        if pair not in found:
-            found.add(pair)
+        if pair not in pairs:
+            pairs.add(pair)
             yield *pair, issue.address + byte
 
 
@@ -380,36 +381,36 @@ class ScopeRecorder(ProgramRecorder):
                 self.incomplete = True
                 self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
             return (None,) * len(kinds)
-        reads = [each.number for each in issue.operands if isinstance(each, UncomputedRegister)]
+        reads = [register.number for register in issue.operands if isinstance(register, UncomputedRegister)]
         numbered = [isinstance(kind, VectorType | MaskType) for kind in kinds]
-        scalars = [each for each in issue.operands if isinstance(each, DependentScalar)]
-        rows = rows_of(node, [int(each.value) if isfinite(each.value) else 0 for each in scalars])
-        made = self._scope.issue(instruction, reads, sum(numbered), issue.address or 0, rows)
+        scalars = [operand for operand in issue.operands if isinstance(operand, DependentScalar)]
+        rows = rows_of(node, [int(scalar.value) if isfinite(scalar.value) else 0 for scalar in scalars])
+        registers = self._scope.issue(instruction, reads, sum(numbered), issue.address or 0, rows)
         if instruction.masks:
             leading = self._scope.leading
-            bits = leading_bits(node, scalars, [leading[each] for each in reads if each in leading])
-            leading.update(dict.fromkeys(made, bits))
-        names = iter(made)
-        return tuple(UncomputedRegister(next(names)) if each else None for each in numbered)
+            bits = leading_bits(node, scalars, [leading[number] for number in reads if number in leading])
+            leading.update(dict.fromkeys(registers, bits))
+        names = iter(registers)
+        return tuple(UncomputedRegister(next(names)) if is_number else None for is_number in numbered)
 
-    def element(self, node: pto.ScalarAccess, place: BytePointer, code: bytes) -> None:
+    def element(self, node: pto.ScalarAccess, pointer: BytePointer, code: bytes) -> None:
         """Record an element that the scalar unit reads or writes, inside a launch as a branch of it."""
         if self._scope is not None:
             self._scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=node.span.line, text=node.mnemonic))
             text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed to be those of a scalar branch"
             self.warnings = tuple(dict.fromkeys((*self.warnings, WarningText(WarningKind.UNTIMED, text, node.span))))
             return
-        ProgramRecorder.element(self, node, place, code)
+        ProgramRecorder.element(self, node, pointer, code)
 
     def _look_for_hazards(self, scope: Scope) -> None:
-        found = []
+        warnings = []
         for load, store, byte in overtaking_loads(scope, self.target.memories[BUFFER].capacity_bytes):
             text = (
                 f"this load may overtake the store in line {store}, which writes byte {byte} of the buffer too; values "
                 'are computed in program order; pto.mem_bar "VST_VLD" between them keeps that order'
             )
-            found.append(WarningText(WarningKind.OVERTAKING, text, self._places[load]))
-        self.warnings = tuple(dict.fromkeys((*self.warnings, *found)))
+            warnings.append(WarningText(WarningKind.OVERTAKING, text, self._places[load]))
+        self.warnings = tuple(dict.fromkeys((*self.warnings, *warnings)))
 
 
 # The cycles of a body of vector instructions that stands in a published table, written out as a launch.
@@ -449,9 +450,9 @@ def _trip(scope: Scope, body: Body, places: dict[str, int], register_bytes: int,
         for number, own in zip(numbers, names, strict=True):
             buffer, *values = step.operands if step.mnemonic in (LOAD, STORE) else ("", *step.operands)
             reads = [own[name] for name in values if name in own]
-            place = places.get(buffer, 0) + number * register_bytes
-            made = scope.issue(_instruction(step, body.width, register_bytes), reads, len(step.results), place)
-            own.update(zip(step.results, made, strict=True))
+            address = places.get(buffer, 0) + number * register_bytes
+            registers = scope.issue(_instruction(step, body.width, register_bytes), reads, len(step.results), address)
+            own.update(zip(step.results, registers, strict=True))
 
 
 def _instruction(step: MicroOperation, width: int, register_bytes: int) -> ScopeInstruction:

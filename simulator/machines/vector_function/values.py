@@ -165,10 +165,10 @@ def conversion_of(
     node: MicroOperation, policies: Mapping[tuple[str, str], Policy]
 ) -> tuple[tuple[Format, Format], Policy]:
     """Return the formats of a conversion, and its policy: that of the formats with the instruction's rounding."""
-    found = formats_of(node)
-    assert found is not None  # of casts, whose kernels state them
-    policy, letter = policies[found[0].name, found[1].name], node.word("rnd")
-    return found, policy if letter is None else replace(policy, rounding=ROUNDINGS[letter])
+    formats = formats_of(node)
+    assert formats is not None  # of casts, whose kernels state them
+    policy, letter = policies[formats[0].name, formats[1].name], node.word("rnd")
+    return formats, policy if letter is None else replace(policy, rounding=ROUNDINGS[letter])
 
 
 # The steps through which a kernel takes every element: read off its instructions, then checked by running it.
@@ -280,14 +280,14 @@ def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
                 step = IntegralStep(dst, policy) if node.mnemonic == "vtrc" else ConvertStep(src, dst, policy)
                 chains[node.results[0]] = (*before, step)
             case name if sources:
-                known = {chains[source] for source in sources}
-                if name not in ("vor", "vand", "vintlv", "vselr") or len(known) > 1:
+                source_chains = {chains[source] for source in sources}
+                if name not in ("vor", "vand", "vintlv", "vselr") or len(source_chains) > 1:
                     return None
-                chain, bits = known.pop(), width_of(node)
+                chain, bits = source_chains.pop(), width_of(node)
                 if name == "vand":
                     if bits != _bits(_format_after(chain, function.source_format)):
                         return None
-                    constant = next(state.registers[each] for each in node.operands if each in state.registers)
+                    constant = next(state.registers[operand] for operand in node.operands if operand in state.registers)
                     chain = (*chain, MaskStep(int(constant.lanes(bits)[0])))
                 chains.update(dict.fromkeys(node.results, chain))
             case _:

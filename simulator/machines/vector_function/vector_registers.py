@@ -130,9 +130,9 @@ def mask_of(lanes: Bits, width: int, defined: Bits | None = None) -> PredicateRe
     bits[:: width // 8] = lanes
     if defined is None:
         return PredicateRegister(bits)
-    known = np.ones(REGISTER_BYTES, np.bool_)
-    known[:: width // 8] = defined
-    return PredicateRegister(bits, known)
+    mask = np.ones(REGISTER_BYTES, np.bool_)
+    mask[:: width // 8] = defined
+    return PredicateRegister(bits, mask)
 
 
 @lru_cache(maxsize=1 << 9)
@@ -210,9 +210,9 @@ def low_bits(value: int, bits: int) -> int:
 @cache
 def documented_target() -> VectorFunctionTarget:
     """Return the chip of the micro level's documentation, with its shipped options."""
-    found = load_target("a5")
-    assert isinstance(found, VectorFunctionTarget)
-    return found
+    target = load_target("a5")
+    assert isinstance(target, VectorFunctionTarget)
+    return target
 
 
 def convert(
@@ -252,8 +252,8 @@ def convert(
     recorded = _is_recorded(chip, pair, saturation) and not holds_for_all(chip, ctrl)
 
     def change(codes: Codes) -> Codes:
-        found = convert_codes(codes, src, dst, policy)
-        return _recorded_overflow(codes, found, src, dst, rounding) if recorded else found
+        result = convert_codes(codes, src, dst, policy)
+        return _recorded_overflow(codes, result, src, dst, rounding) if recorded else result
 
     heard = None if seen is None else partial(seen, policy)
     return converted(source, (src, dst), places, _governors(chip, pair, places), mask, change, heard)
@@ -282,12 +282,12 @@ def converted(
     src, dst = formats
     before = np.take(_elements(source, src), places.source, axis=-1)
     after = change(before)
-    active, known = mask.bits[governors], mask.defined[governors]
+    active, valid = mask.bits[governors], mask.defined[governors]
     marks = _defined_elements(source, src)[places.source]
     if heard is not None:
-        those = active & known & marks
+        those = active & valid & marks
         heard(before[those], after[those])
-    return _filled(np.where(active, after, after.dtype.type(0)), (marks | ~active) & known, dst, places)
+    return _filled(np.where(active, after, after.dtype.type(0)), (marks | ~active) & valid, dst, places)
 
 
 def _filled(converted: Codes, marks: Bits, dst: Format, places: ConvertMap) -> VectorRegister:
@@ -339,11 +339,11 @@ def policy_of(
         overflow = Overflow.SATURATE if clamps and pair.dst == "e8m0" else Overflow.SPECIAL
         return Policy(rounding=mode, overflow=overflow, e8m0_rule=E8M0Rule.ASL)
     own = 1 << target.control.saturation_global if clamps else 0
-    found = conversion_policy(target, src, dst, mode, ctrl if holds_for_all(target, ctrl) else own)
-    wraps = found.overflow is Overflow.WRAP and not isinstance(src, IntFormat)
+    policy = conversion_policy(target, src, dst, mode, ctrl if holds_for_all(target, ctrl) else own)
+    wraps = policy.overflow is Overflow.WRAP and not isinstance(src, IntFormat)
     if wraps and target.option("micro_infinity_to_integer") == "extreme":
-        return replace(found, infinity_wrap=InfinityWrap.EXTREME, wrap_bits=None)
-    return found
+        return replace(policy, infinity_wrap=InfinityWrap.EXTREME, wrap_bits=None)
+    return policy
 
 
 def holds_for_all(target: VectorFunctionTarget, ctrl: int) -> bool:

@@ -36,7 +36,7 @@ def chosen_target(
     """
     from castsim.isa.tpc.parser import target_declared_in  # noqa: PLC0415 - tells what is assembly without reading it
 
-    place = None
+    span = None
     if target is None:
         declared = target_declared_in(text, file)
         if declared is None:
@@ -44,9 +44,9 @@ def chosen_target(
                 f"{file} does not declare a target",
                 legal=("--target NAME", "// castsim: target NAME"),
             )
-        target, place = _declared_target(declared), declared.span
+        target, span = _declared_target(declared), declared.span
     chosen = prepare(load_target(target) if isinstance(target, str | Path) else target)
-    return tpc_target(chosen, f"{chosen.name} does not run .{Language.ASSEMBLY.value} programs", place)
+    return tpc_target(chosen, f"{chosen.name} does not run .{Language.ASSEMBLY.value} programs", span)
 
 
 def _declared_target(declared: TargetDeclaration) -> Target:
@@ -56,17 +56,17 @@ def _declared_target(declared: TargetDeclaration) -> Target:
         raise error.at(declared.span) from None
 
 
-def tpc_target(target: Target, refusal: str, place: Span | None = None) -> VliwTarget:
+def tpc_target(target: Target, refusal: str, span: Span | None = None) -> VliwTarget:
     """Return the target if it runs assembly; `place` is the position that names it in a text.
 
     Raises:
         IllegalError: it does not, in the words of `refusal`; the message lists the targets that do.
     """
-    found = assembly_target(target)
-    if found is not None:
-        return found
+    tpc = assembly_target(target)
+    if tpc is not None:
+        return tpc
     names = targets_running(Language.ASSEMBLY.value)
-    raise IllegalError(refusal, span=place, legal=names if place else [f"--target {name}" for name in names])
+    raise IllegalError(refusal, span=span, legal=names if span else [f"--target {name}" for name in names])
 
 
 def assembly_target(target: Target | None) -> VliwTarget | None:

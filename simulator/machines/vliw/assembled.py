@@ -85,7 +85,11 @@ class AssembledProgram:
     @property
     def arguments(self) -> dict[str, ArgumentUse]:
         """The declared tensors and parts of vector memory; arrays have dimension 0 last."""
-        return {each.name: _use(each) for each in self.program.declarations if isinstance(each, Data)}
+        return {
+            declaration.name: _use(declaration)
+            for declaration in self.program.declarations
+            if isinstance(declaration, Data)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +134,9 @@ def ready(
     """
     given = {name: _start(name, value, target) for name, value in start.items()}
     kept = tuple(
-        each
-        for each in program.declarations
-        if not (isinstance(each, RegisterDeclaration) and str(each.register) in given)
+        declaration
+        for declaration in program.declarations
+        if not (isinstance(declaration, RegisterDeclaration) and str(declaration.register) in given)
     )
     return AssembledProgram(file, replace(program, declarations=(*kept, *given.values())), target, remarks)
 
@@ -176,8 +180,8 @@ def execute(
         _check_declared(name, uses)
     codes = _inputs(assembled, inputs) if values else {}
     declared = assembled.program.declarations
-    tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
-    vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
+    tensors = tuple(declaration for declaration in declared if isinstance(declaration, TensorDeclaration))
+    vlm = tuple(declaration for declaration in declared if isinstance(declaration, VlmDeclaration))
     tables = DeclaredTables.of(declared, codes) if values else DeclaredTables.of(declared)
     memory = GlobalMemory(tensors, codes, assembled.target.tensors.limit, tables)
     machine = VliwCore(
@@ -188,11 +192,13 @@ def execute(
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}
     casts = {} if machine.casts is None else machine.casts.tally.finish()
     dropped = {
-        f"some stores are outside {name}, the first at ({', '.join(map(str, place))}): it is dropped": span
-        for (_, _, name), (span, place) in machine.globals.dropped.items()
+        f"some stores are outside {name}, the first at ({', '.join(map(str, element))}): it is dropped": span
+        for (_, _, name), (span, element) in machine.globals.dropped.items()
     }
-    held = machine.globals.memory.tensors.values() if values else ()
-    unwritten = {each.name: ~each.written.reshape(uses[each.name].shape) for each in held if each.written is not None}
+    stored = machine.globals.memory.tensors.values() if values else ()
+    unwritten = {
+        tensor.name: ~tensor.written.reshape(uses[tensor.name].shape) for tensor in stored if tensor.written is not None
+    }
     remarks = (*assembled.remarks, *machine.remarks)
     return Ran(tree, outputs, machine.findings.all(), remarks, casts, dropped, unwritten)
 
@@ -234,16 +240,19 @@ def _inputs(assembled: AssembledProgram, inputs: Mapping[str, Codes | str]) -> d
             f"no input for {', '.join(missing)}, which the program declares",
             legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
         )
-    arrays: dict[str, Codes] = {name: each for name, each in inputs.items() if not isinstance(each, str)}
-    data = [each for each in assembled.program.declarations if isinstance(each, Data)]
+    arrays: dict[str, Codes] = {name: array for name, array in inputs.items() if not isinstance(array, str)}
+    data = [declaration for declaration in assembled.program.declarations if isinstance(declaration, Data)]
     try:
         if any(use.elements > _MOST_ELEMENTS for use in uses.values()):
             raise MemoryError
-        arrays |= make_inputs({name: each for name, each in inputs.items() if isinstance(each, str)}, uses)
+        arrays |= make_inputs({name: given for name, given in inputs.items() if isinstance(given, str)}, uses)
         folder = Path(assembled.file).parent
-        return {each.name: _codes_of(each, uses[each.name], arrays.get(each.name), folder) for each in data}
+        return {
+            declaration.name: _codes_of(declaration, uses[declaration.name], arrays.get(declaration.name), folder)
+            for declaration in data
+        }
     except MemoryError:
-        largest = max(data, key=lambda each: uses[each.name].elements)
+        largest = max(data, key=lambda declaration: uses[declaration.name].elements)
         raise EngineError(
             f"not enough memory: {largest.name} has {_sizes(largest)} of {largest.format}", span=largest.span
         ) from None
@@ -252,15 +261,15 @@ def _inputs(assembled: AssembledProgram, inputs: Mapping[str, Codes | str]) -> d
 def _codes_of(declared: Data, use: ArgumentUse, array: Codes | None, folder: Path) -> Codes:
     """Return the codes of one tensor, table or part of vector memory, zeros if nothing is given."""
     if array is None and isinstance(declared, TableDeclaration):
-        known = declared_codes(declared, folder)
-        assert known is not None
-        return known
+        codes = declared_codes(declared, folder)
+        assert codes is not None
+        return codes
     if array is None:
         return np.zeros(use.elements, code_dtype(use.format))
     if np.size(array) != use.elements:
-        found = f"shape {list(np.shape(array))}, {np.size(array)} elements"
+        actual = f"shape {list(np.shape(array))}, {np.size(array)} elements"
         raise ReadError(
-            f"input '{declared.name}' has {found}, but is declared as {_sizes(declared)}",
+            f"input '{declared.name}' has {actual}, but is declared as {_sizes(declared)}",
             span=declared.span,
             legal=(f"shape {list(use.shape)}: dimension 0 of a declaration is the last of an array",),
         )
@@ -296,27 +305,28 @@ def _fill_vlm(machine: VliwCore, declared: tuple[VlmDeclaration, ...], codes: Ma
         TileError: it does not fit there. ReadError: two declarations overlap.
     """
     taken: list[tuple[int, int, str]] = []
-    for each in declared:
-        fmt = format_named(each.format)
-        size = -(-prod(each.shape) * fmt.bits // 8)
-        if each.address + size > machine.local.vlm.capacity:
+    for declaration in declared:
+        fmt = format_named(declaration.format)
+        size = -(-prod(declaration.shape) * fmt.bits // 8)
+        if declaration.address + size > machine.local.vlm.capacity:
             raise TileError(
-                f"{each.name} ends at VLM address {each.address + size:#x}, past the end of the memory "
+                f"{declaration.name} ends at VLM address {declaration.address + size:#x}, past the end of the memory "
                 f"({machine.local.vlm.capacity} bytes)",
-                span=each.span,
+                span=declaration.span,
             )
         for start, end, name in taken:
-            if each.address < end and start < each.address + size:
-                raise ReadError(f"{each.name} and {name} overlap in VLM", span=each.span)
-        taken.append((each.address, each.address + size, each.name))
-        if each.direction == "out":
+            if declaration.address < end and start < declaration.address + size:
+                raise ReadError(f"{declaration.name} and {name} overlap in VLM", span=declaration.span)
+        taken.append((declaration.address, declaration.address + size, declaration.name))
+        if declaration.direction == "out":
             continue
-        if each.name in codes:
+        if declaration.name in codes:
             machine.local.vlm.store(
-                each.address, pack_codes(codes[each.name], fmt) if fmt.bits < 8 else codes[each.name].view(np.uint8)
+                declaration.address,
+                pack_codes(codes[declaration.name], fmt) if fmt.bits < 8 else codes[declaration.name].view(np.uint8),
             )
         else:
-            machine.local.vlm.written[each.address : each.address + size] = True
+            machine.local.vlm.written[declaration.address : declaration.address + size] = True
 
 
 def _outputs(
@@ -325,16 +335,20 @@ def _outputs(
     vlm: tuple[VlmDeclaration, ...],
     uses: Mapping[str, ArgumentUse],
 ) -> dict[str, Codes]:
-    found: dict[str, Codes] = {}
+    outputs: dict[str, Codes] = {}
     for tensor in tensors:
         if tensor.direction != "in":
-            found[tensor.name] = machine.globals.memory.tensors[tensor.number].codes
-    for each in vlm:
-        if each.direction != "in":
-            use = uses[each.name]
+            outputs[tensor.name] = machine.globals.memory.tensors[tensor.number].codes
+    for declaration in vlm:
+        if declaration.direction != "in":
+            use = uses[declaration.name]
             size = -(-use.elements * use.format.bits // 8)
-            found[each.name] = _unpacked(machine.local.vlm.load(each.address, size), use.format, use.elements)
-    return {name: array_from_codes(codes.reshape(uses[name].shape), uses[name].format) for name, codes in found.items()}
+            outputs[declaration.name] = _unpacked(
+                machine.local.vlm.load(declaration.address, size), use.format, use.elements
+            )
+    return {
+        name: array_from_codes(codes.reshape(uses[name].shape), uses[name].format) for name, codes in outputs.items()
+    }
 
 
 # ------------------------------------------------------------------------------------------------------ start values
@@ -415,13 +429,13 @@ def load_binary(
     code = program_bytes(data, numbers, file)
     if not code:
         raise ReadError(f"{file}: it contains no bundles")
-    found = disassemble(code, encoding, file)
-    _refuse_unknown(found, file, chosen)
-    program = parse(f"// castsim: target {chosen.name}\n{found.text()}", chosen.dialect, file)
+    disassembly = disassemble(code, encoding, file)
+    _refuse_unknown(disassembly, file, chosen)
+    program = parse(f"// castsim: target {chosen.name}\n{disassembly.text()}", chosen.dialect, file)
     declared = () if companion is None else _declarations(text, companion, chosen)
     remarks = tuple(
         WarningText(WarningKind.ENCODING, f"'{line.text}' is {line.remark}", f"{file}: offset {line.address:#x}")
-        for line in found.lines
+        for line in disassembly.lines
         if line.remark
     )
     return ready(replace(program, declarations=declared), file, chosen, args, remarks)
@@ -437,11 +451,11 @@ def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Decla
     if program.items and companion.suffix not in ASSEMBLY_SUFFIXES:
         message = "a file of declarations can contain only comments"
         raise ReadError(message, span=program.items[0].span, legal=("// castsim: tensor 0 x in f32 [64, 16]",))
-    return tuple(each for each in program.declarations if not isinstance(each, TargetDeclaration))
+    return tuple(declaration for declaration in program.declarations if not isinstance(declaration, TargetDeclaration))
 
 
-def _refuse_unknown(found: Disassembly, file: str, target: VliwTarget) -> None:
-    unknown = [line for line in found.lines if not line.known]
+def _refuse_unknown(disassembly: Disassembly, file: str, target: VliwTarget) -> None:
+    unknown = [line for line in disassembly.lines if not line.known]
     if unknown:
         first = unknown[0]
         shown = " ".join(f"{byte:02x}" for byte in first.code[:8])
@@ -472,14 +486,14 @@ def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
             return _numbers(table.content.split(","), fmt)
         path = folder / table.file
         if table.file.endswith(".npy"):
-            found = codes_from_array(np.asarray(read_array(path, table.name)), fmt).reshape(-1)
+            codes = codes_from_array(np.asarray(read_array(path, table.name)), fmt).reshape(-1)
         else:
-            found = _numbers(_cells(path), fmt)
-        if found.size != prod(table.shape):
+            codes = _numbers(_cells(path), fmt)
+        if codes.size != prod(table.shape):
             shape = ", ".join(map(str, reversed(table.shape)))
-            message = f"{table.file} holds {found.size} elements, but table {table.name} has {prod(table.shape)}"
+            message = f"{table.file} holds {codes.size} elements, but table {table.name} has {prod(table.shape)}"
             raise ReadError(message, legal=(f"an array of shape [{shape}]",))
-        return found
+        return codes
     except ReadError as error:
         raise error.at(table.span) from None
 

@@ -73,23 +73,23 @@ class Kinds:
 
     def of(self, lowered: Lowered) -> tuple[int, ...]:
         """Return the numbers of the bundles of a node."""
-        found = self._of_node.get(id(lowered))
-        if found is None:
+        entry = self._of_node.get(id(lowered))
+        if entry is None:
             first = len(self.all)
             for operation in operations(lowered, None):
                 assert isinstance(operation, BundleOperation)
                 self.all.append(BundleKind.of(lowered.instruction, operation))
             # The node is kept, or another one could come to have its identity.
-            found = self._of_node[id(lowered)] = (lowered, tuple(range(first, len(self.all))))
-        return found[1]
+            entry = self._of_node[id(lowered)] = (lowered, tuple(range(first, len(self.all))))
+        return entry[1]
 
     def parts(self, block: Block) -> list[array[int] | Node]:
         """Return the items of a block, neighbouring instructions combined as the numbers of their bundles."""
-        found = self._of_block.get(id(block))
-        if found is None:
+        entry = self._of_block.get(id(block))
+        if entry is None:
             parts: list[array[int] | Node] = []
             run: array[int] | None = None
-            known = self._of_node
+            numbers_of = self._of_node
             for item in block.items:
                 if not isinstance(item, Lowered):
                     parts.append(item)
@@ -98,10 +98,10 @@ class Kinds:
                 if run is None:
                     run = array("i")
                     parts.append(run)
-                numbers = known.get(id(item))
+                numbers = numbers_of.get(id(item))
                 run.extend(self.of(item) if numbers is None else numbers[1])
-            found = self._of_block[id(block)] = (block, parts)
-        return found[1]
+            entry = self._of_block[id(block)] = (block, parts)
+        return entry[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,42 +234,42 @@ class RecurrenceCore:
         kinds, issues = self.history.kinds, self.totals.issues
         if len(issues) < len(kinds):
             issues.extend([0] * (len(kinds) - len(issues)))
-        place, end = 0, len(numbers)
-        while place < end:
-            number = numbers[place]
+        index, end = 0, len(numbers)
+        while index < end:
+            number = numbers[index]
             kind = kinds[number]
             if kind.plain and not self.outstanding and self.vpu_free <= self.now < self.max_cycles - self.skipped:
-                place = self._issue_plain(numbers, place)
+                index = self._issue_plain(numbers, index)
                 continue
             self.current = kind.instruction
             if kind.vpu or self.outstanding or kind.accesses:
                 self._wait(kind)
             self._issue(number, kind)
-            place += 1
+            index += 1
 
-    def _issue_plain(self, numbers: Sequence[int], place: int) -> int:
+    def _issue_plain(self, numbers: Sequence[int], start: int) -> int:
         """Issue bundles that cannot wait or delay others, from `place` on; return the end."""
         history, issues, kinds = self.history, self.totals.issues, self.history.kinds
-        first, now, clock = place, self.now, self.clock
-        end = min(len(numbers), place + self.max_cycles - self.skipped - now)
-        while place < end:
-            number = numbers[place]
+        first, now, clock = start, self.now, self.clock
+        end = min(len(numbers), start + self.max_cycles - self.skipped - now)
+        while start < end:
+            number = numbers[start]
             if not kinds[number].plain:
                 break
             issues[number] += 1
-            place += 1
-        count = place - first
+            start += 1
+        count = start - first
         if count:
-            history.kind.extend(numbers[first:place])
+            history.kind.extend(numbers[first:start])
             history.clock.extend(range(clock, clock + count))
             self._fill_slots(now)
             history.issued_at.extend(range(now, now + count))
             history.done_at.extend(bytes(count))
-            self.current = kinds[numbers[place - 1]].instruction
+            self.current = kinds[numbers[start - 1]].instruction
             self.now, self.clock = now + count, clock + count
             self.vpu_free = self.now
             self._tell(count)
-        return place
+        return start
 
     # ---------------------------------------------------------------------------------------------------- waiting
 
@@ -279,7 +279,7 @@ class RecurrenceCore:
             self._stand_until(self.vpu_free, Cause.INITIATION_INTERVAL)
         if self.outstanding:
             clock = self.clock
-            for access in [each for each in self.outstanding if each.due is not None and each.due <= clock]:
+            for access in [request for request in self.outstanding if request.due is not None and request.due <= clock]:
                 if access.done_at >= self.now:
                     self._wait_for(access)
             count = kind.accesses
@@ -287,18 +287,18 @@ class RecurrenceCore:
                 self._find_places(count)
             else:
                 now = self.now
-                self.outstanding = [each for each in self.outstanding if each.done_at >= now]
+                self.outstanding = [request for request in self.outstanding if request.done_at >= now]
 
     def _find_places(self, count: int) -> None:
         places = max(self._memory.entries, count)
         while True:
             now = self.now
-            waiting = self.outstanding = [each for each in self.outstanding if each.done_at >= now]
+            waiting = self.outstanding = [request for request in self.outstanding if request.done_at >= now]
             if len(waiting) + count <= places:
                 return
-            first = min(waiting, key=lambda each: each.done_at)  # the earliest issued among equals
+            first = min(waiting, key=lambda request: request.done_at)  # the earliest issued among equals
             self._wait_for(first)
-            self.outstanding = [each for each in waiting if each.done_at > self.now]
+            self.outstanding = [pending for pending in waiting if pending.done_at > self.now]
 
     def _wait_for(self, access: AccessInFlight) -> None:
         """Stall until an access is done, and charge the cycles to its cause."""
@@ -360,14 +360,14 @@ class RecurrenceCore:
         memory = self._memory
         last = 0
         for port, count, due in ((0, kind.loads, self.clock + kind.due), (1, kind.stores, None)):
-            place = 0 if memory.shared else port
+            port_index = 0 if memory.shared else port
             elements = kind.elements if due is not None and memory.element else 0
             for number in range(count):
                 element = number < elements
-                begin = max(now, self.port_free[place], self.element_free if element else 0)
-                interval = memory.interval(self.crossed[place])
-                self.crossed[place] += 1
-                crossed = done = self.port_free[place] = begin + interval
+                begin = max(now, self.port_free[port_index], self.element_free if element else 0)
+                interval = memory.interval(self.crossed[port_index])
+                self.crossed[port_index] += 1
+                crossed = done = self.port_free[port_index] = begin + interval
                 if due is not None:
                     done = begin + memory.load_cycles(interval, element=element)
                 self.element_free = done if element else self.element_free
@@ -396,13 +396,13 @@ class RecurrenceCore:
         now, clock = self.now, self.clock
         waiting = tuple(
             (
-                None if each.due is None else each.due - clock,
-                max(each.crossed_at - now, 0),
-                each.done_at - now,
-                each.element,
+                None if request.due is None else request.due - clock,
+                max(request.crossed_at - now, 0),
+                request.done_at - now,
+                request.element,
             )
-            for each in self.outstanding
-            if each.done_at >= now
+            for request in self.outstanding
+            if request.done_at >= now
         )
         phases = map(self._memory.phase, self.crossed)
         free = (max(cycle - now, 0) for cycle in (self.vpu_free, self.element_free, *self.port_free))

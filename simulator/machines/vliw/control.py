@@ -69,7 +69,7 @@ def nested(
     Raises:
         IllegalError: a loop is nested in more than `limit` - 1 others, or crosses another.
     """
-    found = []
+    loops = []
     for number, ((head, start, end), span) in enumerate(zip(bodies, spans, strict=True)):
         around = [last for _, first, last in bodies if first <= head < last]
         if len(around) >= limit:
@@ -77,13 +77,13 @@ def nested(
             raise IllegalError(message, span=span, legal=legal[0])
         if any(end > last for last in around):
             raise IllegalError("the loop ends after its enclosing loop", span=span, legal=legal[1])
-        found.append(LoopShape(number, head, start, end, len(around)))
-    return tuple(found)
+        loops.append(LoopShape(number, head, start, end, len(around)))
+    return tuple(loops)
 
 
-def innermost(loops: Sequence[LoopShape], place: int) -> LoopShape | None:
+def innermost(loops: Sequence[LoopShape], index: int) -> LoopShape | None:
     """Return the innermost loop whose body contains a bundle; None if there is none."""
-    return max((loop for loop in loops if loop.holds(place)), key=lambda loop: loop.depth, default=None)
+    return max((loop for loop in loops if loop.holds(index)), key=lambda loop: loop.depth, default=None)
 
 
 def iterator(target: VliwTarget, depth: int) -> Register:
@@ -222,10 +222,10 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
     Raises:
         IllegalError: a directive is for bytes that are not a bundle.
     """
-    found, address, halves = [], 0, 0
+    addresses, address, halves = [], 0, 0
     for item in program.items:
         if isinstance(item, Bundle):
-            found.append(address)
+            addresses.append(address)
             address += bundle_bytes // _PAIR if halves else bundle_bytes
             halves = max(0, halves - 1)
         elif isinstance(item, Directive):
@@ -234,7 +234,7 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
                 message = f"the bytes at {address:#x} are not a bundle of this generation"
                 raise IllegalError(message, span=item.span)
             halves = _PAIR if name == COMPRESSED else halves
-    return [*found, address]
+    return [*addresses, address]
 
 
 def holds(sign: LoopComparison, left: int, right: int) -> bool:
@@ -303,11 +303,11 @@ class _Frame:
             self.count += 1
             return
         trip = Block(tuple(items))
-        found = None if last is None else address_steps(last, trip)
-        if found is not None and self.steps in (None, found):
+        steps = None if last is None else address_steps(last, trip)
+        if steps is not None and self.steps in (None, steps):
             if self.steps is None:
-                self.still = not any(map(any, found))
-            self.steps, self.last, self.count = found, trip, self.count + 1
+                self.still = not any(map(any, steps))
+            self.steps, self.last, self.count = steps, trip, self.count + 1
             return
         self.flush()
         self.first = self.last = trip

@@ -89,26 +89,30 @@ Part = SteppedRows | Copies
 
 def parts_of(history: IssueHistory) -> tuple[Part, ...]:
     """Return the parts of the history in order."""
-    repetitions = sorted(history.repetitions, key=lambda each: each.end)
+    repetitions = sorted(history.repetitions, key=lambda repetition: repetition.end)
     return _parts(0, len(history.kind), repetitions, HistoryShift())
 
 
 def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: HistoryShift) -> tuple[Part, ...]:
     """Return the parts of rows [first, end), which begin `base` later; `repetitions` are those among them, by end."""
-    found: list[Part] = []
-    ends = [each.end for each in repetitions]
+    collected: list[Part] = []
+    ends = [repetition_item.end for repetition_item in repetitions]
     shifts = [base]
     for number, repetition in enumerate(repetitions):
-        found.append(SteppedRows(first, repetition.end, shifts[-1]))
+        collected.append(SteppedRows(first, repetition.end, shifts[-1]))
         first = repetition.end
         # What ends at or before its first row has already put that row off; what ends later lies inside.
         before = bisect_right(ends, repetition.first)
-        inner = [each for each in repetitions[before:number] if each.first >= repetition.first]
+        inner = [
+            inner_repetition
+            for inner_repetition in repetitions[before:number]
+            if inner_repetition.first >= repetition.first
+        ]
         parts = _parts(repetition.first, repetition.end, inner, shifts[before].plus(repetition, 1))
-        found.append(Copies(repetition.first, repetition.end, repetition, parts))
+        collected.append(Copies(repetition.first, repetition.end, repetition, parts))
         shifts.append(shifts[-1].plus(repetition, repetition.times))
-    found.append(SteppedRows(first, end, shifts[-1]))
-    return tuple(part for part in found if part.first < part.end)
+    collected.append(SteppedRows(first, end, shifts[-1]))
+    return tuple(part for part in collected if part.first < part.end)
 
 
 class Finishes:
@@ -123,25 +127,25 @@ class Finishes:
 
     def of(self, first: int, end: int) -> NDArray[np.int64]:
         """Return the finish cycles of rows [first, end)."""
-        found = np.empty(end - first, np.int64)
+        ends = np.empty(end - first, np.int64)
         for start in range(first, end, _AT_ONCE):
             part = slice(start, min(end, start + _AT_ONCE))
             effects = self._issued[self._clock[part] + self._effects[self._kind[part]]]
-            np.maximum(effects, self._done[part], out=found[part.start - first : part.stop - first])
-        return found
+            np.maximum(effects, self._done[part], out=ends[part.start - first : part.stop - first])
+        return ends
 
     def latest(self, parts: Sequence[Part], shift: HistoryShift | None = None) -> int:
         """Return the real cycle of the last effect of all parts."""
         extra = shift or HistoryShift()
-        found = 0
+        finish = 0
         for part in parts:
             if isinstance(part, SteppedRows):
                 for start in range(part.first, part.end, _AT_ONCE):
                     last = int(self.of(start, min(part.end, start + _AT_ONCE)).max())
-                    found = max(found, last + part.shift.cycles + extra.cycles)
+                    finish = max(finish, last + part.shift.cycles + extra.cycles)
             else:
-                found = max(found, self.latest(part.parts, extra.plus(part.repetition, part.repetition.times - 1)))
-        return found
+                finish = max(finish, self.latest(part.parts, extra.plus(part.repetition, part.repetition.times - 1)))
+        return finish
 
 
 class Rows:
@@ -275,7 +279,7 @@ class SlotOperations(_ReadBack[OperationTiming]):
 
     def _item(self, number: int) -> OperationTiming:
         row, shift = self._rows.find(self._row_of(number))
-        return next(each for each in self._make(row, shift) if each.index == number)
+        return next(timing for timing in self._make(row, shift) if timing.index == number)
 
     def __iter__(self) -> Iterator[OperationTiming]:
         for row, shift in self._rows:
@@ -284,8 +288,8 @@ class SlotOperations(_ReadBack[OperationTiming]):
     def repeated(self) -> Iterator[tuple[OperationTiming, OperationTiming, int]]:
         """Yield every stepped instruction: its first and its last copy, and the number of copies."""
         for row, first, last, times in self._rows.repeated():
-            for one, other in zip(self._make(row, first), self._make(row, last), strict=True):
-                yield one, other, times
+            for near, other in zip(self._make(row, first), self._make(row, last), strict=True):
+                yield near, other, times
 
     def _row_of(self, number: int) -> int:
         """Return the real row of an operation: the last one before which no more operations exist."""
@@ -303,10 +307,10 @@ class SlotOperations(_ReadBack[OperationTiming]):
         start, end = history.start(row) + shift.cycles, int(rows.finishes[row]) + shift.cycles
         index = rows.operations_before[row] + shift.operations
         waits = history.waits.get(row, {})
-        for place, slot in enumerate(SLOTS):
-            if operation.slot_cycles[place]:
+        for slot_index, slot in enumerate(SLOTS):
+            if operation.slot_cycles[slot_index]:
                 causes = {**waits, Cause.BUSY: 1}
-                yield OperationTiming(index, row + shift.rows, slot, operation.names[place], start, end, causes)
+                yield OperationTiming(index, row + shift.rows, slot, operation.names[slot_index], start, end, causes)
                 index, waits = index + 1, {}
 
 
@@ -470,7 +474,7 @@ def simulate_bundles(
     if listener is not None:
         listener.progress(total, count)
     rows = Rows(history, parts)
-    facts = {*core.facts, *(memory.facts if any(each.loads or each.stores for each in issued) else ())}
+    facts = {*core.facts, *(memory.facts if any(bundle.loads or bundle.stores for bundle in issued) else ())}
     if any(max(kind.operation.slot_cycles) > 1 for kind in kinds.all):
         facts.add(_WIDTH_FACT)
     return Timing(
@@ -484,13 +488,13 @@ def simulate_bundles(
 
 def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
     """Return the distinct bundles of a tree; a shared node is visited once."""
-    found: list[BundleOperation] = []
+    operations: list[BundleOperation] = []
     seen: set[int] = set()
     nodes: list[Node] = [tree.root]
     while nodes:
         node = nodes.pop()
         if isinstance(node, BundleOperation):
-            found.append(node)
+            operations.append(node)
         elif isinstance(node, Block):
             fresh = {id(item): item for item in node.items if id(item) not in seen}
             seen.update(fresh)
@@ -499,7 +503,7 @@ def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
             nodes.append(node.body)
         else:
             raise IllegalError(f"{target.name} issues bundles; {type(node).__name__} is not a bundle")
-    return found
+    return operations
 
 
 def _slots(core: RecurrenceCore, kinds: Kinds, stepped: int, total: int) -> Mapping[str, PipeTiming]:
@@ -507,18 +511,18 @@ def _slots(core: RecurrenceCore, kinds: Kinds, stepped: int, total: int) -> Mapp
     bundles = sum(core.totals.issues)
     busy = [0] * len(SLOTS)
     for kind, count in zip(kinds.all, core.totals.issues, strict=True):
-        for place, cycles in enumerate(kind.operation.slot_cycles):
-            busy[place] += count if cycles else 0
+        for index, cycles in enumerate(kind.operation.slot_cycles):
+            busy[index] += count if cycles else 0
     return {
         slot: _timing(
             {
                 **core.totals.stalls,
-                Cause.BUSY: busy[place],
-                Cause.EMPTY: bundles - busy[place],
+                Cause.BUSY: busy[slot_index],
+                Cause.EMPTY: bundles - busy[slot_index],
                 Cause.DRAIN: total - stepped,
             }
         )
-        for place, slot in enumerate(SLOTS)
+        for slot_index, slot in enumerate(SLOTS)
     }
 
 
@@ -526,10 +530,10 @@ def _ports(core: RecurrenceCore, kinds: Kinds, memory: MemoryTiming, total: int)
     """Return the cycles of the ports of global memory."""
     loads = sum(kind.loads * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))
     stores = sum(kind.stores * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))
-    names, found = (SHARED_PORT, (loads + stores,)) if memory.shared else (SEPARATE_PORTS, (loads, stores))
+    names, counts = (SHARED_PORT, (loads + stores,)) if memory.shared else (SEPARATE_PORTS, (loads, stores))
     return {
         name: _timing({Cause.BUSY: memory.busy(count), Cause.EMPTY: total - memory.busy(count)})
-        for name, count in zip(names, found, strict=True)
+        for name, count in zip(names, counts, strict=True)
     }
 
 

@@ -116,7 +116,7 @@ class Findings:
     def add(
         self,
         kind: StaleReadKind,
-        place: str,
+        location: str,
         role: str,
         reader: InstructionSite,
         now: int,
@@ -132,12 +132,12 @@ class Findings:
         if not self.wanted:
             return
         writer_key = None if writer is None else (writer.bundle, writer.slot)
-        key = (kind, place, role, reader.bundle, reader.slot, writer_key, distance)
+        key = (kind, location, role, reader.bundle, reader.slot, writer_key, distance)
         self._times[key] = self._times.get(key, 0) + 1
         if key not in self._first:
-            self._first[key] = found = StaleRead(kind, place, role, reader, writer, distance, needed, now, 1)
+            self._first[key] = stale = StaleRead(kind, location, role, reader, writer, distance, needed, now, 1)
             if self._stop and kind in STALE:
-                raise StaleReadError(found.sentence(), span=reader.span)
+                raise StaleReadError(stale.sentence(), span=reader.span)
 
     def counts(self) -> Counts:
         """Return how often each finding has occurred so far."""

@@ -136,18 +136,20 @@ def latency_bound(program: TpcProgram, target: VliwTarget, timing: Timing) -> La
         counts[record.instruction] += times
     plans = planned(program, Registers(target), target)
     ports = _Ports.of(target)
-    found = [_Stretch.of(plans[start:end], counts[start], ports) for start, end in _stretches(program, target, counts)]
+    stretches = [
+        _Stretch.of(plans[start:end], counts[start], ports) for start, end in _stretches(program, target, counts)
+    ]
     busy = (
         sum(cycles for cause, cycles in pipe.causes.items() if cause not in WAITING) for pipe in timing.pipes.values()
     )
     occupied = max(busy, default=0)
-    worst = max(found, key=lambda stretch: stretch.lost * stretch.times, default=None)
+    worst = max(stretches, key=lambda stretch: stretch.lost * stretch.times, default=None)
     return LatencyBound(
-        cycles=sum(stretch.chain * stretch.times for stretch in found),
-        gained=max(0, min(sum(stretch.lost * stretch.times for stretch in found), timing.total - occupied)),
+        cycles=sum(stretch.chain * stretch.times for stretch in stretches),
+        gained=max(0, min(sum(stretch.lost * stretch.times for stretch in stretches), timing.total - occupied)),
         occupied=occupied,
         total=timing.total,
-        least=_least(found),
+        least=_least(stretches),
         links=worst.links if worst is not None and worst.lost else (),
         length=0 if worst is None else worst.chain,
         trips=0 if worst is None else worst.times,
@@ -157,11 +159,11 @@ def latency_bound(program: TpcProgram, target: VliwTarget, timing: Timing) -> La
 def _least(stretches: Sequence[_Stretch]) -> LeastCycles:
     """Return the lower bound of a run: the fullest slot or port over all of it, or the longest row of dependences."""
     used: Counter[str] = Counter()
-    for each in stretches:
-        for name, cycles in each.used.items():
-            used[name] += cycles * each.times
+    for stretch in stretches:
+        for name, cycles in stretch.used.items():
+            used[name] += cycles * stretch.times
     limits = dict(used)
-    through = max(stretches, key=lambda each: each.through, default=None)
+    through = max(stretches, key=lambda item: item.through, default=None)
     if through is not None:
         limits["latencies"] = through.through
     limit = max(limits, key=lambda name: limits[name], default="nothing")
@@ -294,20 +296,20 @@ class _Chains:
         self._reads: list[list[_Read]] = [[] for _ in self._plans]
         written: dict[str, list[int]] = {}
         crossed: dict[int, tuple[int, int]] = {}
-        for place, (bundle, plan) in enumerate(self._plans):
+        for index, (bundle, plan) in enumerate(self._plans):
             port, cycles = ports.used(plan)
             if cycles:
                 if port in crossed:
                     before, took = crossed[port]
-                    self._reads[place].append(_Read(before, place, "", took))
-                crossed[port] = place, cycles
+                    self._reads[index].append(_Read(before, index, "", took))
+                crossed[port] = index, cycles
             for operand in _operands(plan):
-                self._reads[place] += self._seen(place, bundle, operand, written)
+                self._reads[index] += self._seen(index, bundle, operand, written)
             for cell in plan.results:
-                written.setdefault(cell.name, []).append(place)
+                written.setdefault(cell.name, []).append(index)
 
     def _seen(
-        self, place: int, bundle: int, operand: OperandPlan, written: Mapping[str, Sequence[int]]
+        self, index: int, bundle: int, operand: OperandPlan, written: Mapping[str, Sequence[int]]
     ) -> Iterator[_Read]:
         """Yield the newest visible results of an operand, one for each of its registers written earlier."""
         for cell in operand.cells:
@@ -315,25 +317,25 @@ class _Chains:
                 before, writer = self._plans[producer]
                 distance = operand.needed(writer)
                 if before < bundle and bundle - before >= distance:
-                    yield _Read(producer, place, cell.name, distance)
+                    yield _Read(producer, index, cell.name, distance)
                     break
 
     def longest(self, weight: Callable[[_Read], int]) -> tuple[int, tuple[AwaitedResult, ...]]:
         """Return the number of bundles of the longest chain, and its links."""
         starts = [0] * len(self._plans)
         last: list[_Read | None] = [None] * len(self._plans)
-        for place, reads in enumerate(self._reads):
+        for index, reads in enumerate(self._reads):
             for read in reads:
                 at = starts[read.producer] + weight(read)
-                if at > starts[place]:
-                    starts[place], last[place] = at, read
+                if at > starts[index]:
+                    starts[index], last[index] = at, read
         if not starts:
             return 0, ()
         links: list[AwaitedResult] = []
         on_way = last[starts.index(max(starts))]
         while on_way is not None:
             if on_way.register:
-                first, second = (self._plans[each][1].site for each in (on_way.producer, on_way.consumer))
+                first, second = (self._plans[bundle][1].site for bundle in (on_way.producer, on_way.consumer))
                 links.append(AwaitedResult(first, on_way.register, second, on_way.distance))
             on_way = last[on_way.producer]
         return max(starts) + 1, tuple(reversed(links))
@@ -416,13 +418,13 @@ def pair_distance(
     written, read = tuple(_written(target, producer)), tuple(_read(target, consumer))
     shared = None
     for result in written:
-        found = [
+        shared_registers = [
             SharedRegister(result.register, operand.key.operand, _latency(target, result, operand))
             for operand in read
             if operand.register == result.register
         ]
-        if found:
-            shared = max(found, key=lambda each: each.latency.distance)
+        if shared_registers:
+            shared = max(shared_registers, key=lambda candidate: candidate.latency.distance)
             break
     rules = tuple(rule for rule in target.bundle_distances if applies(rule, target, producer, consumer))
     loads = shared is not None and producer.instruction.form.memory is MemoryOperation.ELEMENT_LOAD
@@ -495,11 +497,11 @@ def _registers(
     if computes(instruction):
         with suppress(CastsimError):  # a form that does not run is in the tables all the same
             groups = tuple(prepare(instruction, target).registers.get(role, groups))
-    found: list[str] = []
+    cells: list[str] = []
     for register in groups:
         file, count = GROUPED.get(register.file, (register.file, 1))
-        found += [f"{file}{register.index + place}" for place in range(count)]
-    return tuple(found)
+        cells += [f"{file}{register.index + offset}" for offset in range(count)]
+    return tuple(cells)
 
 
 # ------------------------------------------------------------------------------------------------------- issue rules
@@ -533,5 +535,5 @@ def _reads_any(target: VliwTarget, placed: SlottedInstruction, wanted: tuple[str
 
 
 def _destinations_meet(target: VliwTarget, first: SlottedInstruction, second: SlottedInstruction) -> bool:
-    one, other = ({access.register for access in _written(target, placed)} for placed in (first, second))
-    return not one.isdisjoint(other)
+    left, other = ({access.register for access in _written(target, placed)} for placed in (first, second))
+    return not left.isdisjoint(other)

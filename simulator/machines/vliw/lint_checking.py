@@ -56,11 +56,11 @@ def unread_result(flow: Flow) -> Iterator[LintFinding]:
 
 def _reads(plans: tuple[InstructionPlan, ...]) -> set[str]:
     """Return the registers that a bundle reads, destinations that keep a part among them."""
-    found: set[str] = set()
+    cells: set[str] = set()
     for plan in plans:
         keeps = plan.income is not None and keeps_income(plan.instruction)
-        found |= plan.read | (plan.written if keeps else frozenset())
-    return found
+        cells |= plan.read | (plan.written if keeps else frozenset())
+    return cells
 
 
 def scalar_load_in_loop(flow: Flow) -> Iterator[LintFinding]:
@@ -137,7 +137,7 @@ def issue_distance(flow: Flow) -> Iterator[LintFinding]:
             if not names(rule.first, plan.site.slot.name.lower(), plan.instruction.mnemonic):
                 continue
             for distance, later, other in _behind(flow, index, sorted({*range(1, rule.distance), *rule.excluded})):
-                first, second = (SlottedInstruction(each.site.slot, each.instruction) for each in (plan, other))
+                first, second = (SlottedInstruction(nearby.site.slot, nearby.instruction) for nearby in (plan, other))
                 if applies(rule, flow.target, first, second):
                     who = f"{other.instruction.mnemonic} is {distance} bundles after {plan.instruction.mnemonic}"
                     message = f"{who} of bundle {index}: {rule.rule}"
@@ -207,7 +207,7 @@ def stale_read(flow: Flow) -> Iterator[LintFinding]:
     history = WriteHistory(flow, places.writers, trip_counts(flow, far + 2), far + 2)
     for reading in places.readings():
         verdict = history.judge(reading)
-        for missed in sorted(verdict.certain | verdict.possible, key=lambda each: (each.distance, each.writer.bundle)):
+        for missed in sorted(verdict.certain | verdict.possible, key=lambda miss: (miss.distance, miss.writer.bundle)):
             message = _sentence(reading, missed)
             yield LintFinding("stale read", reading.bundle, message, reading.plan.site.span, missed in verdict.certain)
 
@@ -242,10 +242,10 @@ class _AccessedPlaces:
         self.writers: Writers = tuple(map(self._written, flow.plans))
         self._by_place: dict[str, dict[object, InstructionPlan]] = {}  # one of those that no reader tells apart
         for own in self.writers:
-            for place, plans in own.items():
-                found = self._by_place.setdefault(place, {})
+            for cell, plans in own.items():
+                accesses = self._by_place.setdefault(cell, {})
                 for plan in plans:
-                    found.setdefault((plan.stage, plan.random.commit, plan.reseeds is None), plan)
+                    accesses.setdefault((plan.stage, plan.random.commit, plan.reseeds is None), plan)
 
     def readings(self) -> Iterator[ReadPlace]:
         """Yield the reads that may be stale: of a place that is written late enough."""
@@ -283,15 +283,15 @@ class _AccessedPlaces:
 
     def _written(self, plans: tuple[InstructionPlan, ...]) -> dict[str, tuple[InstructionPlan, ...]]:
         """Return the writes of a bundle by place."""
-        found: dict[str, tuple[InstructionPlan, ...]] = {}
+        writers: dict[str, tuple[InstructionPlan, ...]] = {}
         for plan in plans:
             stored = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_STORE else None
             steps = plan.reseeds is None and (plan.samples is None or plan.samples.steps)
             stepped = sorted(plan.generators) if steps else ()
             state = [*(name for name in (stored, plan.reseeds) if name is not None), *stepped]
             for name in dict.fromkeys([*(cell.name for cell in plan.results), *state]):
-                found[name] = (*found.get(name, ()), plan)
-        return found
+                writers[name] = (*writers.get(name, ()), plan)
+        return writers
 
     def _mapped(self, plan: InstructionPlan) -> str | None:
         """Return the configuration register that an access names by an immediate address, None for others."""
@@ -313,11 +313,15 @@ def _never_acts(plan: InstructionPlan) -> bool:
 
 def _written_before(flow: Flow) -> Mapping[int, Set[str]]:
     """Return, for each reached bundle, the registers that some path to it may have written."""
-    declared = {str(each.register) for each in flow.program.declarations if isinstance(each, RegisterDeclaration)}
+    declared = {
+        str(declaration.register)
+        for declaration in flow.program.declarations
+        if isinstance(declaration, RegisterDeclaration)
+    }
     own = [frozenset(cell.name for plan in plans for cell in plan.results) for plans in flow.plans]
     for loop in flow.loops:
         own[loop.head] |= {str(flow.structure.iterator(loop.depth))}
-    return facts_at(flow.successors, lambda index, known: known | own[index], {0: declared} if own else {})
+    return facts_at(flow.successors, lambda index, facts: facts | own[index], {0: declared} if own else {})
 
 
 # Rules of jumps, hardware loops and the end of the program.
@@ -444,12 +448,12 @@ def jump_in_loop(flow: Flow) -> Iterator[LintFinding]:
 def halt(flow: Flow) -> Iterator[LintFinding]:
     """A missing HALT, or one without all the slots that it needs."""
     wanted = flow.target.end_rules.halt_slots
-    found = [index for index in range(len(flow.bundles)) if flow.halts(index)]
-    if not found:
+    halts = [index for index in range(len(flow.bundles)) if flow.halts(index)]
+    if not halts:
         last = len(flow.bundles) - 1
         if last >= 0:
             yield LintFinding("halt", last, "the program has no HALT", flow.bundles[last].span)
-    for index in found:
+    for index in halts:
         slots = [plan.site.slot.name.lower() for plan in flow.plans[index] if plan.instruction.mnemonic == "halt"]
         if set(slots) != set(wanted):
             message = f"HALT is in {', '.join(slots)}; it needs {', '.join(wanted)} of one bundle"
@@ -506,11 +510,12 @@ def field_overlay(flow: Flow) -> Iterator[LintFinding]:
         used = {f"{plan.site.slot.name.lower()}.{field}": plan for plan in plans for field in _fields(plan)}
         for overlay in flow.target.bundle_rules.overlays:
             if overlay.first in used and overlay.second in used:
-                one, two = used[overlay.first], used[overlay.second]
+                first, two = used[overlay.first], used[overlay.second]
                 yield LintFinding(
                     "field overlay",
                     index,
-                    f"{_name(one)} needs {overlay.first}, which has the same bits as {overlay.second} of {_name(two)}",
+                    f"{_name(first)} needs {overlay.first}, which has the same bits as {overlay.second} of "
+                    f"{_name(two)}",
                     two.site.span,
                 )
 
@@ -610,17 +615,17 @@ def side_by_side(flow: Flow) -> bool:
 def _fields(plan: InstructionPlan) -> tuple[str, ...]:
     """Return the operand fields that an instruction occupies, as far as overlays care."""
     slot, instruction = plan.site.slot, plan.instruction
-    found = list(_FIELDS_BESIDE_OPERANDS.get((slot, instruction.mnemonic), ()))
+    fields = list(_FIELDS_BESIDE_OPERANDS.get((slot, instruction.mnemonic), ()))
     if slot is Slot.LOAD and instruction.mnemonic == "mov" and instruction.type is not None:
-        found.append(_TYPE_FIELD)
+        fields.append(_TYPE_FIELD)
     for spec in instruction.form.operands:
         if spec.role in _FIELD_OF_ROLE:
-            found.append(_FIELD_OF_ROLE[spec.role])
+            fields.append(_FIELD_OF_ROLE[spec.role])
         elif spec.role == "tensor":
-            found.append(_TENSOR_FIELD)
+            fields.append(_TENSOR_FIELD)
         elif spec.role == "dest" and slot is Slot.STORE:
-            found.append(_STORED_DESTINATION)
-    return tuple(found)
+            fields.append(_STORED_DESTINATION)
+    return tuple(fields)
 
 
 def _immediates(site: InstructionSite, *, short: ShortImmediates) -> Iterator[str]:
@@ -695,5 +700,5 @@ def lint(program: TpcProgram, target: VliwTarget) -> tuple[LintFinding, ...]:
 
 def breaches(flow: Flow) -> tuple[LintFinding, ...]:
     """Return every violation of an issue rule by a prepared program, in text order."""
-    found = dict.fromkeys(finding for rule in RULES.values() for finding in rule(flow))
-    return tuple(sorted(found, key=lambda finding: (finding.bundle, list(RULES).index(finding.rule))))
+    findings = dict.fromkeys(finding for rule in RULES.values() for finding in rule(flow))
+    return tuple(sorted(findings, key=lambda finding: (finding.bundle, list(RULES).index(finding.rule))))

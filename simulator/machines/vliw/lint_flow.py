@@ -135,8 +135,8 @@ class _StepFinder:
             return
         goes_on = not self._halts[index]
         if index in self._jumps:
-            place, jump = self._jumps[index]
-            goal = self._structure.static_target(place, jump)
+            origin, jump = self._jumps[index]
+            goal = self._structure.static_target(origin, jump)
             if goal is not None:
                 yield from arrivals(self._loops, index, goal, self._cost)
             # A delay bundle that is reached on another way than from its jump goes on to the next one.
@@ -175,9 +175,9 @@ class Flow:
 
     def loop_head(self, loop: LoopShape) -> InstructionPlan:
         """Return the LOOP of a loop."""
-        found = self.at(loop.head, Slot.SPU)
-        assert found is not None
-        return found
+        head = self.at(loop.head, Slot.SPU)
+        assert head is not None
+        return head
 
     def halts(self, index: int) -> bool:
         """Return whether a bundle ends the program."""
@@ -186,11 +186,11 @@ class Flow:
     @cached_property
     def writers(self) -> Mapping[str, tuple[tuple[int, InstructionPlan], ...]]:
         """For each register, the instructions that write it, with their bundles."""
-        found: dict[str, list[tuple[int, InstructionPlan]]] = {}
+        writes_of: dict[str, list[tuple[int, InstructionPlan]]] = {}
         for index, plan in self.every:
             for cell in plan.results:
-                found.setdefault(cell.name, []).append((index, plan))
-        return {name: tuple(writes) for name, writes in found.items()}
+                writes_of.setdefault(cell.name, []).append((index, plan))
+        return {name: tuple(writes) for name, writes in writes_of.items()}
 
     @cached_property
     def edges(self) -> tuple[tuple[BundleStep, ...], ...]:
@@ -201,18 +201,18 @@ class Flow:
     @cached_property
     def incoming(self) -> tuple[tuple[BundleStep, ...], ...]:
         """For each bundle, the steps that may lead to it from reachable bundles."""
-        found: list[list[BundleStep]] = [[] for _ in self.bundles]
+        edges: list[list[BundleStep]] = [[] for _ in self.bundles]
         for index, following in enumerate(self.edges):
             for edge in following if index in self.reached else ():
-                found[edge.second].append(edge)
-        return tuple(map(tuple, found))
+                edges[edge.second].append(edge)
+        return tuple(map(tuple, edges))
 
     @cached_property
     def reached(self) -> frozenset[int]:
         """The bundles that some path reaches; all of them if a register gives a jump's target."""
         if any(self.structure.static_target(index, jump) is None for index, jump in self.jumps):
             return frozenset(range(len(self.bundles)))
-        return frozenset(facts_at(self.successors, lambda _, known: known, {0: ()} if self.bundles else {}))
+        return frozenset(facts_at(self.successors, lambda _, facts: facts, {0: ()} if self.bundles else {}))
 
     @cached_property
     def successors(self) -> tuple[frozenset[int], ...]:
@@ -222,11 +222,11 @@ class Flow:
     @cached_property
     def predecessors(self) -> tuple[frozenset[int], ...]:
         """For each bundle, those that may be issued before."""
-        found: list[set[int]] = [set() for _ in self.bundles]
+        predecessors_of: list[set[int]] = [set() for _ in self.bundles]
         for index, following in enumerate(self.successors):
-            for each in following:
-                found[each].add(index)
-        return tuple(map(frozenset, found))
+            for successor in following:
+                predecessors_of[successor].add(index)
+        return tuple(map(frozenset, predecessors_of))
 
     def after(self, index: int, distance: int) -> frozenset[int]:
         """Return the bundles that may be issued a number of bundles later."""
@@ -239,7 +239,7 @@ class Flow:
     def _reach(self, index: int, distance: int, edges: tuple[frozenset[int], ...]) -> frozenset[int]:
         places = frozenset({index})
         for _ in range(distance):
-            places = frozenset(each for place in places for each in edges[place])
+            places = frozenset(successor for bundle in places for successor in edges[bundle])
         return places
 
 
@@ -250,17 +250,17 @@ def facts_at(
 
     `steps` are the successors of each node, `passed` returns the facts that a node passes on.
     """
-    found = {node: set(facts) for node, facts in start.items()}
+    facts_of = {node: set(facts) for node, facts in start.items()}
     waiting = list(start)
     while waiting:
         node = waiting.pop()
-        facts = passed(node, found[node])
+        facts = passed(node, facts_of[node])
         for following in steps[node]:
-            known = found.get(following)
-            if known is None or not facts <= known:
-                found[following] = {*facts, *(known or ())}
+            current = facts_of.get(following)
+            if current is None or not facts <= current:
+                facts_of[following] = {*facts, *(current or ())}
                 waiting.append(following)
-    return found
+    return facts_of
 
 
 def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]], Set[str]]) -> dict[int, set[str]]:
@@ -333,8 +333,8 @@ def _all_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
 
 def _any_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
     """Return the verdict if each of these certainly happens at some time."""
-    certain = frozenset(each for verdict in verdicts for each in verdict.certain)
-    return StaleVerdict(certain, frozenset(each for verdict in verdicts for each in verdict.possible) - certain)
+    certain = frozenset(read for verdict in verdicts for read in verdict.certain)
+    return StaleVerdict(certain, frozenset(read for verdict in verdicts for read in verdict.possible) - certain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,8 +383,8 @@ class WriteHistory:
             if plan.site.slot < reading.plan.site.slot
         )
         walk = _PathWalk(self, reading)
-        found = walk.before(_Place(reading.bundle, writes=beside), strict=False)
-        return found if walk.paths <= _MOST_PATHS else found.doubted()
+        verdict = walk.before(_Place(reading.bundle, writes=beside), strict=False)
+        return verdict if walk.paths <= _MOST_PATHS else verdict.doubted()
 
     # ------------------------------------------------------------------------------------------------------- paths
 
@@ -425,9 +425,9 @@ class WriteHistory:
             case LoopStep.SKIP:
                 return others if trips == 0 or self._unknown[loop] or self._conditional[loop] else None
 
-    def sets(self, place: str, edge: BundleStep) -> bool:
+    def sets(self, cell: str, edge: BundleStep) -> bool:
         """Return whether a hardware loop sets a register on a step, for all readers."""
-        depth = self._iterators.get(place)
+        depth = self._iterators.get(cell)
         if depth is None:
             return False
         loops = self._flow.loops
@@ -470,9 +470,9 @@ class WriteHistory:
         places = {at.bundle}
         seen: set[int] = set()
         for _ in range(self._reach(predicate, names)):
-            places = {edge.first for place in places for edge in self._flow.incoming[place]} - seen
+            places = {edge.first for bundle in places for edge in self._flow.incoming[bundle]} - seen
             seen |= places
-        return any(name in self._writers[place] for place in seen for name in names)
+        return any(name in self._writers[bundle] for bundle in seen for name in names)
 
     def _reach(self, operand: OperandPlan, names: Sequence[str]) -> int:
         """Return the largest distance at which an operand may still miss a write of its register."""
@@ -484,14 +484,14 @@ class WriteHistory:
 
     def stale(self, writes: Sequence[_Write], reading: ReadPlace) -> StaleVerdict:
         """Return the stale reads of one path, given its writes, the last write first."""
-        doubtful = [place for place, write in enumerate(writes) if write.doubtful]
+        doubtful = [index for index, write in enumerate(writes) if write.doubtful]
         missed: set[MissedWrite] = set()
         certain = len(doubtful) <= _MOST_DOUBTFUL
         for kept in product((True, False), repeat=min(len(doubtful), _MOST_DOUBTFUL)):
-            absent = {place for place, happens in zip(doubtful, kept, strict=False) if not happens}
-            found = self._read([write for place, write in enumerate(writes) if place not in absent], reading)
-            certain &= found is not None
-            missed |= {found} if found is not None else set()
+            absent = {index for index, happens in zip(doubtful, kept, strict=False) if not happens}
+            miss = self._read([write for index, write in enumerate(writes) if index not in absent], reading)
+            certain &= miss is not None
+            missed |= {miss} if miss is not None else set()
         return StaleVerdict(frozenset(missed)) if certain else StaleVerdict(possible=frozenset(missed))
 
     def _read(self, writes: Sequence[_Write], reading: ReadPlace) -> MissedWrite | None:
@@ -504,15 +504,15 @@ class WriteHistory:
         landing: list[_Write] = []
         for write in reversed(writes):
             overtaken = [
-                place
-                for place, older in enumerate(landing)
+                number
+                for number, older in enumerate(landing)
                 if older.plan.loads and older.distance - write.distance < self._window
             ]
             late = write.plan.into_predicate and not write.plan.loads and overtaken
             if reading.place in GENERATORS and write.plan.reseeds is None:
                 overtaken = late = [
-                    place
-                    for place, older in enumerate(landing)
+                    number
+                    for number, older in enumerate(landing)
                     if older.plan.reseeds is not None and older.distance - write.distance < delay
                 ]
             landing.insert(overtaken[0] if late else len(landing), write)
@@ -559,16 +559,16 @@ class _PathWalk:
             if self.paths > _MOST_PATHS:
                 break
             begins = _begins(edge)
-            found = self._along(edge, at, passed, strict=strict or beside.count(begins) > 1)
+            verdict = self._along(edge, at, passed, strict=strict or beside.count(begins) > 1)
             group = unusual if not usual else plain if begins is None else begun.setdefault(begins, [])
-            group.append(found)
+            group.append(verdict)
         trips = [_all_of(group) for group in begun.values()]
         straight = [_all_of(plain)] if plain else []
         if strict or not trips:
-            found = _all_of([*trips, *straight])
+            verdict = _all_of([*trips, *straight])
         else:
-            found = _any_of([*trips, *(each.doubted() for each in straight)])
-        return _any_of([found, *(each.doubted() for each in unusual)])
+            verdict = _any_of([*trips, *(judged.doubted() for judged in straight)])
+        return _any_of([verdict, *(judged.doubted() for judged in unusual)])
 
     def _through_others(self, at: _Place) -> _Place:
         """Return the length of the single path back, past bundles that are irrelevant to the read."""
@@ -591,11 +591,11 @@ class _PathWalk:
         """Judge the paths that end with one step."""
         if self._history.sets(self._reading.place, edge) or at.distance + edge.cycles > self._limit:
             return self._leaf(at)
-        place = replace(at, bundle=edge.first, distance=at.distance + edge.cycles, passed=passed)
-        place = self._history.added(place, self._reading)
-        if self._in_order and place.writes and not place.writes[-1].doubtful and place.writes[-1].distance:
-            return self._leaf(place)  # what was written before is neither seen nor missed
-        return self.before(place, strict=strict)
+        position = replace(at, bundle=edge.first, distance=at.distance + edge.cycles, passed=passed)
+        position = self._history.added(position, self._reading)
+        if self._in_order and position.writes and not position.writes[-1].doubtful and position.writes[-1].distance:
+            return self._leaf(position)  # what was written before is neither seen nor missed
+        return self.before(position, strict=strict)
 
     def _leaf(self, at: _Place) -> StaleVerdict:
         self.paths += 1
@@ -655,9 +655,9 @@ def _constant(flow: Flow, loop: LoopShape, instruction: TpcInstruction, role: st
         return None
     writes = flow.writers.get(str(operand), ())
     declared = [
-        each.values[0]
-        for each in flow.program.declarations
-        if isinstance(each, RegisterDeclaration) and each.register == operand
+        declaration.values[0]
+        for declaration in flow.program.declarations
+        if isinstance(declaration, RegisterDeclaration) and declaration.register == operand
     ]
     if not writes and declared:
         return int(declared[0]) & WORD_MASK
@@ -665,7 +665,9 @@ def _constant(flow: Flow, loop: LoopShape, instruction: TpcInstruction, role: st
         return None
     ((index, plan),) = writes
     mov, value = plan.instruction, plan.instruction.operand("src_a")
-    on_every_path = not any(place < loop.head for place, _ in flow.jumps) and not flow.structure.enclosing[index]
+    on_every_path = (
+        not any(jump_index < loop.head for jump_index, _ in flow.jumps) and not flow.structure.enclosing[index]
+    )
     early = loop.head - index >= flow.target.loop_rules.register_distance
     plain = mov.mnemonic == "mov" and mov.predicate is None and mov.type in _PLAIN and operand.file is File.S
     return value.value & WORD_MASK if isinstance(value, Immediate) and plain and on_every_path and early else None

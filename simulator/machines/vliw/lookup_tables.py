@@ -49,13 +49,13 @@ class DeclaredTables:
     @classmethod
     def of(cls, declarations: Iterable[Declaration], codes: Mapping[str, Codes] | None = None) -> DeclaredTables:
         """Return the tables among declarations; `codes` are elements by name in C order."""
-        tables = [each for each in declarations if isinstance(each, TableDeclaration)]
+        tables = [declaration for declaration in declarations if isinstance(declaration, TableDeclaration)]
         shaped = {
-            each.name: (codes or {})[each.name].reshape(each.entries, each.columns)
-            for each in tables
-            if each.name in (codes or {})
+            declaration.name: (codes or {})[declaration.name].reshape(declaration.entries, declaration.columns)
+            for declaration in tables
+            if declaration.name in (codes or {})
         }
-        return cls({(each.by_pointer, each.function): each for each in tables}, shaped)
+        return cls({(declaration.by_pointer, declaration.function): declaration for declaration in tables}, shaped)
 
     def find(self, number: int, *, by_pointer: bool) -> TableDeclaration:
         """Return the table of a function id, or of the id in the S register of `lut_ptr`.
@@ -63,13 +63,13 @@ class DeclaredTables:
         Raises:
             ReadError: the table is not declared.
         """
-        found = self.declared.get((by_pointer, number))
-        if found is not None:
-            return found
+        entry = self.declared.get((by_pointer, number))
+        if entry is not None:
+            return entry
         which = f"lut_ptr {number}" if by_pointer else f"function id {number}"
         some = "lut_ptr " if by_pointer else ""
-        held = sorted(self.declared.items(), key=lambda item: item[0])
-        legal = [f"{'lut_ptr ' if pointed else ''}{each} ({table.name})" for (pointed, each), table in held]
+        entries = sorted(self.declared.items(), key=lambda item: item[0])
+        legal = [f"{'lut_ptr ' if pointed else ''}{pointer} ({table.name})" for (pointed, pointer), table in entries]
         raise ReadError(
             f"no table is declared for {which}",
             legal=legal or (f"// castsim: table NAME {some}{number} FORMAT [ENTRIES]",),
@@ -86,7 +86,11 @@ NO_TABLES = DeclaredTables()
 
 def uses_tables(program: TpcProgram) -> bool:
     """Return whether a program has look-ups: their cache occupies most of the local vector memory."""
-    return any(each is not None and each.mnemonic in LOOKUPS for bundle in program.bundles for each in bundle.slots)
+    return any(
+        instruction is not None and instruction.mnemonic in LOOKUPS
+        for bundle in program.bundles
+        for instruction in bundle.slots
+    )
 
 
 def function_of(instruction: TpcInstruction) -> int | None:
@@ -165,17 +169,17 @@ class Lookup(Unit):
         if codes is None:
             raise IllegalError(f"table {table.name} has no values in this run", legal=(f"--in {table.name}=FILE.npy",))
         first, count = columns_of(self.instruction, table)
-        found = [self._placed(codes[:, first + k], entries, k, operands) for k in range(count)]
-        result: Value = tuple(found) if count > 1 else found[0]
+        registers = [self._placed(codes[:, first + k], entries, k, operands) for k in range(count)]
+        result: Value = tuple(registers) if count > 1 else registers[0]
         return Effects(result)
 
     def _table(self, operands: OperandValues) -> TableDeclaration:
         function = function_of(self.instruction)
         if function is not None:
             return self.tables.find(function, by_pointer=False)
-        held = operands.sources["src_b"]
-        assert isinstance(held, int)
-        table = self.tables.find(held, by_pointer=True)
+        pointer = operands.sources["src_b"]
+        assert isinstance(pointer, int)
+        table = self.tables.find(pointer, by_pointer=True)
         check_use(self.instruction, table, self.reading)
         return table
 
@@ -190,14 +194,14 @@ class Lookup(Unit):
             TileError: the table is in no tensor.
             UnstatedError: no source states the layout of its entries there.
         """
-        held = operands.sources.get("src_b")
-        if function_of(self.instruction) is not None or not isinstance(held, int) or self.tables.memory is None:
+        pointer = operands.sources.get("src_b")
+        if function_of(self.instruction) is not None or not isinstance(pointer, int) or self.tables.memory is None:
             return None
-        entries = _MOST_ENTRIES >> (held & 3)
+        entries = _MOST_ENTRIES >> (pointer & 3)
         low, high = (state.configuration.get(f"table_base_{entries}_{half}", 0) for half in ("low", "high"))
-        if (True, held) in self.tables.declared or not low | high:
+        if (True, pointer) in self.tables.declared or not low | high:
             return None
-        where = (high << WORD_BITS | low) + _TABLE_BYTES * (held >> 2)
+        where = (high << WORD_BITS | low) + _TABLE_BYTES * (pointer >> 2)
         layout = _LAYOUTS.get((self.instruction.mnemonic, str(self.instruction.switch("entries"))))
         if layout is None:
             what = f"{self.instruction.mnemonic} {str(self.instruction.switch('entries')).upper()}"
@@ -208,7 +212,7 @@ class Lookup(Unit):
         words = data.view(f"<u{layout.bits // 8}").reshape(lines, -1)[:, : layout.per_line * layout.values]
         codes = words.reshape(-1, layout.values)[:entries]
         shape = (layout.values, entries)
-        return TableDeclaration(f"{where:#x}", True, held, f"u{layout.bits}", shape, None), codes
+        return TableDeclaration(f"{where:#x}", True, pointer, f"u{layout.bits}", shape, None), codes
 
     def _entries(self, table: TableDeclaration, indices: Vector) -> NDArray[np.int64]:
         """Return the entry of every lane that is read."""
@@ -219,8 +223,8 @@ class Lookup(Unit):
         beyond = lanes >= size
         if beyond.any() and self.target.option("lookup_beyond") == "refuse":
             lane = int(np.flatnonzero(beyond)[0])
-            place = lane * reading.parts + reading.part
-            message = f"lane {place} selects entry {lanes[lane]} of table {table.name}, which has {size} here"
+            index = lane * reading.parts + reading.part
+            message = f"lane {index} selects entry {lanes[lane]} of table {table.name}, which has {size} here"
             raise IllegalError(f"{message} (option lookup_beyond)", legal=(f"0 .. {size - 1}",))
         lanes = lanes % size
         return lanes + size if halved else lanes
@@ -282,19 +286,19 @@ def check_use(instruction: TpcInstruction, table: TableDeclaration, reading: _Re
     """
     what = f"{instruction.mnemonic} {str(instruction.switch('entries')).upper()}"
     bits = FORMATS[table.format].bits
-    place = f"table {table.name} (line {table.span.line})"
+    location = f"table {table.name} (line {table.span.line})"
     if bits != reading.entry_bits:
         legal = [name for name, fmt in FORMATS.items() if fmt.bits == reading.entry_bits and name in _NATIVE]
-        message = f"{what} reads {reading.entry_bits}-bit values, but {place} has {table.format}"
+        message = f"{what} reads {reading.entry_bits}-bit values, but {location} has {table.format}"
         raise IllegalError(message, legal=legal)
     first, count = _FIRST[instruction.mnemonic]
     whole = (count,) if bits < 32 or instruction.mnemonic == "lookup" else (count, first + count if first else 3)
     if table.columns not in whole:
-        legal = [f"[{table.entries}]" if each == 1 else f"[{each}, {table.entries}]" for each in whole]
-        message = f"{what} needs {count} values per entry, but {place} has {table.columns}"
+        legal = [f"[{table.entries}]" if size == 1 else f"[{size}, {table.entries}]" for size in whole]
+        message = f"{what} needs {count} values per entry, but {location} has {table.columns}"
         raise IllegalError(message, legal=legal)
     if instruction.switch("upper_half") == 1 and table.entries != _HALVED_ENTRIES:
-        message = f"upper_half needs a table of {_HALVED_ENTRIES} entries; {place} has {table.entries}"
+        message = f"upper_half needs a table of {_HALVED_ENTRIES} entries; {location} has {table.entries}"
         raise IllegalError(message, legal=(f"{instruction.mnemonic} without upper_half",))
 
 
@@ -365,8 +369,8 @@ def _tanh(x: Decimal) -> Decimal:
 def _pow(x: Decimal, y: Decimal) -> Decimal | Fraction:
     if y == y.to_integral_value() and abs(y) <= _MOST_POWER:
         return Fraction(x) ** int(y)
-    found = (abs(x).ln() * y).exp()
-    return -found if x < 0 and y % 2 else found
+    power = (abs(x).ln() * y).exp()
+    return -power if x < 0 and y % 2 else power
 
 
 _EXACT: Mapping[str, Callable[..., Decimal | Fraction]] = {
@@ -410,7 +414,7 @@ BINARY = ("div", "pow")
 
 def computed_by(name: str) -> str:
     """Return the function for a name in the vendor's library: `v_exp_fast_f32` is `exp`."""
-    return next(each for each in KNOWN if name.removeprefix("v_").startswith(f"{each}_"))
+    return next(prefix for prefix in KNOWN if name.removeprefix("v_").startswith(f"{prefix}_"))
 
 
 def rounded(function: str, *given: Codes) -> _Words:
@@ -418,17 +422,17 @@ def rounded(function: str, *given: Codes) -> _Words:
 
     NaN is 0x7fffffff. Subnormal numbers are preserved.
     """
-    numbers = [np.asarray(each, "<u4").view("<f4").astype(np.float64) for each in given]
+    numbers = [np.asarray(argument, "<u4").view("<f4").astype(np.float64) for argument in given]
     with np.errstate(all="ignore"):
         values = np.asarray(_WIDE[function](*numbers), np.float64)
         nearest = values.astype("<f4")
         doubtful = (values * (1 - _DOUBT)).astype("<f4") != (values * (1 + _DOUBT)).astype("<f4")
         doubtful |= np.isfinite(values) & (np.abs(values) < 2.0**-1020) & (values != 0)
-    found: _Words = nearest.view("<u4").copy()
-    found[np.isnan(values)] = _NAN
-    for place in np.flatnonzero(doubtful & np.isfinite(values)):
-        found[place] = _decided(function, tuple(float(each[place]) for each in numbers), nearest[place])
-    return found
+    words: _Words = nearest.view("<u4").copy()
+    words[np.isnan(values)] = _NAN
+    for lane in np.flatnonzero(doubtful & np.isfinite(values)):
+        words[lane] = _decided(function, tuple(float(argument[lane]) for argument in numbers), nearest[lane])
+    return words
 
 
 def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
@@ -438,11 +442,11 @@ def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
         value = Fraction(_EXACT[function](*map(Decimal, given)))
     with np.errstate(all="ignore"):
         around = [near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf))]
-    finite = [each for each in around if np.isfinite(each)]
-    distances = [abs(Fraction(float(each)) - value) for each in finite]
+    finite = [candidate for candidate in around if np.isfinite(candidate)]
+    distances = [abs(Fraction(float(candidate)) - value) for candidate in finite]
     least = min(distances)
-    best = [each for each, distance in zip(finite, distances, strict=True) if distance == least]
-    codes = sorted((int(each.view(np.uint32)) for each in best), key=lambda code: code & 1)
+    best = [candidate for candidate, distance in zip(finite, distances, strict=True) if distance == least]
+    codes = sorted((int(candidate.view(np.uint32)) for candidate in best), key=lambda code: code & 1)
     return codes[0]
 
 
@@ -461,11 +465,11 @@ class Rounded(Unit):
         number = function_of(self.instruction)
         assert number is not None
         table = self.tables.declared.get((False, number))
-        known = None if table is None else self.tables.codes.get(table.name)
-        if known is not None and known.any():
+        codes = None if table is None else self.tables.codes.get(table.name)
+        if codes is not None and codes.any():
             return Effects(merged(operands.sources["src_c"], operands))
         fmt = FORMATS["f32"]
         function = str(self.instruction.switch("computes"))
         roles = ("src_a", "src_b") if function in BINARY else ("src_a",)
-        found = rounded(function, *(elements(operands.sources[role], fmt) for role in roles))
-        return Effects(merged(vector_of(found, fmt), operands))
+        words = rounded(function, *(elements(operands.sources[role], fmt) for role in roles))
+        return Effects(merged(vector_of(words, fmt), operands))

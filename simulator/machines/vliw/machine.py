@@ -86,8 +86,8 @@ class BundleRecorder:
     ) -> Lowered:
         """Return the node of one issue of a bundle; `elements` of the loads are LD_G."""
         key = (index, loads, stores, bubbles, touched, elements)
-        found = self._made.get(key)
-        if found is None:
+        lowered = self._made.get(key)
+        if lowered is None:
             operation = BundleOperation(
                 slot_cycles=self._slot_cycles[index],  # type: ignore[arg-type]  # four slots
                 names=self._names[index],  # type: ignore[arg-type]
@@ -98,9 +98,9 @@ class BundleRecorder:
                 bubbles=bubbles,
                 elements=elements,
             )
-            found = Lowered(index, Block((operation,)), touched)
-            self._made[key] = found
-        return found
+            lowered = Lowered(index, Block((operation,)), touched)
+            self._made[key] = lowered
+        return lowered
 
 
 def _cycles(plan: InstructionPlan | None, *, per_register: bool) -> int:
@@ -147,14 +147,14 @@ class LaneConversionCounts:
 
     def see(self, meaning: PreparedInstruction, operands: OperandValues, state: State, effects: Effects) -> None:
         """Count the effect of an executed instruction, if it is a conversion."""
-        place = self.places.get(id(meaning))
-        if place is None or effects.result is None:
+        cast_place = self.places.get(id(meaning))
+        if cast_place is None or effects.result is None:
             return
         unit = meaning.unit
         if isinstance(unit, PreparedConversion):
-            self._converted(unit, place, operands, state, effects.result)
+            self._converted(unit, cast_place, operands, state, effects.result)
         elif isinstance(unit, ConvertInteger):
-            self._narrowed(unit, place, operands, effects.result)
+            self._narrowed(unit, cast_place, operands, effects.result)
 
     def listener(self, plan: InstructionPlan, operands: OperandValues) -> Listener:
         """Return a listener for instructions that round to integral values or saturate, in admitted lanes."""
@@ -170,7 +170,7 @@ class LaneConversionCounts:
         return hear
 
     def _converted(
-        self, unit: PreparedConversion, place: CastPlace, operands: OperandValues, state: State, result: Value
+        self, unit: PreparedConversion, cast_place: CastPlace, operands: OperandValues, state: State, result: Value
     ) -> None:
         target = unit.target
         src, dst = (element_format(name, target, state) for name in (unit.src, unit.dst))
@@ -180,18 +180,20 @@ class LaneConversionCounts:
         batch = self._batches.get(key)
         if batch is None:
             wraps = policy_of(src, dst, mode, unit.clip, target).overflow is Overflow.WRAP
-            batch = self._batches[key] = self.tally.batch(place, Judge(src, dst, mode.rounding, wraps))
+            batch = self._batches[key] = self.tally.batch(cast_place, Judge(src, dst, mode.rounding, wraps))
         before = _codes(given(unit.instruction, operands, "src_a"), src, unit.placement, scatter=False)
         self._add(batch, before, _codes(result, dst, unit.placement, scatter=True), unit.placement, operands)
 
     def _narrowed(
-        self, unit: ConvertInteger, place: CastPlace, operands: OperandValues, result: Value
+        self, unit: ConvertInteger, cast_place: CastPlace, operands: OperandValues, result: Value
     ) -> None:  # fmt: skip
         """Count a narrowing with shift: the number that is cast is the shifted one."""
         batch = self._batches.get((id(unit),))
         if batch is None:
             rounding = unit.mode.rounding or Rounding.RINT
-            batch = self._batches[id(unit),] = self.tally.batch(place, Judge(_SHIFTED, unit.dst, rounding, wraps=False))
+            batch = self._batches[id(unit),] = self.tally.batch(
+                cast_place, Judge(_SHIFTED, unit.dst, rounding, wraps=False)
+            )
         codes = _codes(given(unit.instruction, operands, "src_a"), unit.src, unit.placement, scatter=False)
         shifts = np.clip(unit.shifts(given(unit.instruction, operands, "src_b")), -_FARTHEST, _FARTHEST).astype(
             np.int32
@@ -245,8 +247,8 @@ class WalkBudget:
             return
         if self._left == 0:
             around = self._structure.enclosing[pc]
-            place = self._structure.loops[around[0]].head if around else pc
-            raise walk_limit(self._limit, "bundles executed one by one", self._structure.bundles[place].span)
+            bundle = self._structure.loops[around[0]].head if around else pc
+            raise walk_limit(self._limit, "bundles executed one by one", self._structure.bundles[bundle].span)
         self._left -= 1
 
     def foresee(self, plan: InstructionPlan, turn: RunningLoop) -> None:
@@ -258,7 +260,11 @@ class WalkBudget:
         if self._limit is None or self._left is None:
             return
         body = range(turn.shape.start, turn.shape.end)
-        if any(each.instruction.mnemonic in _MAY_SKIP for index in body for each in self._plans[index]):
+        if any(
+            instruction_plan.instruction.mnemonic in _MAY_SKIP
+            for index in body
+            for instruction_plan in self._plans[index]
+        ):
             return
         bundles = (trips_left(turn) + 1) * len(body)
         if bundles > self._left:
@@ -300,9 +306,9 @@ class VliwCore:
         self.horizon = horizon(target, program)
         self.registers = Registers(target)
         self.configuration = ConfigurationSpace(target, self.horizon)
-        place = descriptors_of(target)
-        if place is not None:
-            self.configuration.describe(memory.tensors.values(), place)
+        descriptors = descriptors_of(target)
+        if descriptors is not None:
+            self.configuration.describe(memory.tensors.values(), descriptors)
         self.local = LocalAccess(target, self.configuration, self.findings, tables=uses_tables(program))
         writable = frozenset(tensor.name for tensor in memory.declared if tensor.direction != "in")
         self.globals = GlobalAccess(target, memory, writable)
@@ -342,7 +348,7 @@ class VliwCore:
             LimitError: more than `max_walk` bundles would be executed one by one.
             IllegalError, TileError: an instruction is refused; the error has its position.
         """
-        control, now, issued, told = self._control, 0, 0, 0
+        control, now, issued, reported = self._control, 0, 0, 0
         self._budget = WalkBudget(max_walk, self.structure, self.plans)
         jump_bubbles = int(self.target.option("taken_jump_cycles"))
         while not control.ended:
@@ -363,8 +369,8 @@ class VliwCore:
                 skipped = self._trips.skip(turn, now, issued, max_bundles)
                 now += skipped.cycles
                 issued += skipped.bundles
-            if issued >= told + _PROGRESS:
-                told = issued
+            if issued >= reported + _PROGRESS:
+                reported = issued
                 heard(issued)
         self._remark_short_bundles()
         if not control.halted:
@@ -504,7 +510,9 @@ class VliwCore:
         if any(part is None for part in parts):
             return None
         if isinstance(parts[0], int):  # a pair of scalars is one number, low word first
-            return sum(part << (WORD_BITS * place) for place, part in enumerate(parts) if isinstance(part, int))
+            return sum(
+                part << (WORD_BITS * word_index) for word_index, part in enumerate(parts) if isinstance(part, int)
+            )
         return tuple(vector(part) for part in parts)
 
     def _predicate(self, plan: InstructionPlan, now: int) -> bool | Mask:
@@ -515,15 +523,15 @@ class VliwCore:
         """
         if plan.predicate is None:
             return True
-        held = self._read(plan.predicate, plan, now)
-        if held is None:
+        predicate = self._read(plan.predicate, plan, now)
+        if predicate is None:
             if plan.predicate.cells[0].file is not File.VP:
                 raise needs_values(plan, "its predicate")
             return True
-        if isinstance(held, np.ndarray):
-            mask = held.astype(np.bool_)
+        if isinstance(predicate, np.ndarray):
+            mask = predicate.astype(np.bool_)
             return ~mask if plan.inverted else mask
-        return bool(held) != plan.inverted
+        return bool(predicate) != plan.inverted
 
     def _commit(self, plan: InstructionPlan, result: Held, now: int) -> None:
         """Put a result on its way to its registers."""
@@ -531,25 +539,25 @@ class VliwCore:
             if not plan.vector and value != cell.newest:
                 self._control.changed_at = now
             write = Write(now, plan.stage, value, plan.site)
-            place = self._overtaken(plan, cell.pending, now) if plan.into_predicate else None
-            if place is None:
+            position = self._overtaken(plan, cell.pending, now) if plan.into_predicate else None
+            if position is None:
                 cell.write(write, self.horizon)
                 continue
-            older = cell.pending[place]
+            older = cell.pending[position]
             needed = self.target.distances.predicate_load_then_write
             self.findings.add(
                 StaleReadKind.OVERTAKEN, cell.name, "dest", plan.site, now, older.writer, now - older.time, needed
             )
-            cell.write_before(write, place)
+            cell.write_before(write, position)
 
     def _overtaken(self, plan: InstructionPlan, pending: list[Write], now: int) -> int | None:
         """Return the place of a load that lands after this write of the same predicate, None if there is none."""
         if not pending or plan.loads:
             return None
         window = self.target.distances.predicate_load_then_write
-        for place, write in enumerate(pending):
+        for index, write in enumerate(pending):
             if now - write.time < window and write.writer.instruction.form.memory in LOADS:
-                return place
+                return index
         return None
 
     # ----------------------------------------------------------------------------------------------------- control
@@ -569,10 +577,10 @@ class VliwCore:
         bounds = {}
         for role in ("start", "bound", "step") if active else ():
             operand = plan.instruction.operand(role)
-            held = operand.value if isinstance(operand, Immediate) else sources[role]
-            if not isinstance(held, int):
+            bound = operand.value if isinstance(operand, Immediate) else sources[role]
+            if not isinstance(bound, int):
                 raise needs_values(plan, f"its {role}")
-            bounds[role] = held
+            bounds[role] = bound
         turn = self._control.loop(plan.instruction, bounds, active=active)
         if turn is not None and self._trips is None:
             self._budget.foresee(plan, turn)
@@ -583,8 +591,8 @@ class VliwCore:
         for declaration in self.program.declarations:
             if isinstance(declaration, RegisterDeclaration):
                 (cell,) = self.registers.cells(declaration.register)
-                held: Held = declaration.values if len(declaration.values) > 1 else declaration.values[0]
-                cell.set(bool(held) if declaration.register.file is File.SP else held)
+                value: Held = declaration.values if len(declaration.values) > 1 else declaration.values[0]
+                cell.set(bool(value) if declaration.register.file is File.SP else value)
 
     def _sources(self) -> tuple[Instruction, ...]:
         """Return one entry per bundle of the text."""
@@ -609,14 +617,14 @@ class VliwCore:
         """Report lines that count slots and leave some out."""
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
-            place = f"{short[0].span}" + (f", and {len(short) - 1} other lines" if len(short) > 1 else "")
+            location = f"{short[0].span}" + (f", and {len(short) - 1} other lines" if len(short) > 1 else "")
             text = f"a bundle with fewer than {len(Slot)} slots; the missing ones count as nop"
-            self._warn(WarningKind.SHORT_BUNDLE, text, place)
+            self._warn(WarningKind.SHORT_BUNDLE, text, location)
 
     def _remark(self, plan: InstructionPlan, remarks: tuple[str, ...]) -> None:
         for remark in remarks if self.findings.wanted else ():
             name = f"{plan.instruction.mnemonic}: "
             self._warn(WarningKind.UNDOCUMENTED, name + remark.replace(name, ""), plan.site.span)
 
-    def _warn(self, kind: WarningKind, text: str, place: Span | str | None = None) -> None:
-        self.remarks[WarningText(kind, text, place)] = None
+    def _warn(self, kind: WarningKind, text: str, location: Span | str | None = None) -> None:
+        self.remarks[WarningText(kind, text, location)] = None

@@ -72,13 +72,13 @@ class LocalMemory:
 
     def store(self, address: int, data: Bytes, mask: NDArray[np.bool_] | None = None) -> None:
         """Write bytes, only those under a mask if there is one."""
-        place = slice(address, address + data.size)
+        region = slice(address, address + data.size)
         if mask is None:
-            self.bytes[place] = data
-            self.written[place] = True
+            self.bytes[region] = data
+            self.written[region] = True
         else:
-            self.bytes[place][mask] = data[mask]
-            self.written[place] |= mask
+            self.bytes[region][mask] = data[mask]
+            self.written[region] |= mask
 
     def is_written(self, address: int, size: int) -> bool:
         """Return whether all of some bytes have been written or declared."""
@@ -138,42 +138,42 @@ class LocalAccess:
         self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, income: Held, now: int, *, values: bool
     ) -> Held:
         """LD_L_V: a vector, half a vector, or the packed bits of a predicate."""
-        place, address, size, alignment = self._vector_place(plan, sources)
+        lanes, address, size, alignment = self._vector_place(plan, sources)
         self._check(self.vlm, plan, address, size, alignment, now, write=False)
         if not values:
             return None
         data = self.vlm.load(address, size)
         if plan.into_predicate:
-            return _under(predicate, np.unpackbits(data, bitorder="little").astype(np.bool_), income, place)
-        return _under(predicate, data, income, place)
+            return _under(predicate, np.unpackbits(data, bitorder="little").astype(np.bool_), income, lanes)
+        return _under(predicate, data, income, lanes)
 
     def store_vector(
         self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, now: int, *, values: bool
     ) -> None:
         """ST_L_V: the reverse; a VP predicate is a byte mask."""
-        place, address, size, alignment = self._vector_place(plan, sources)
+        span_of_lanes, address, size, alignment = self._vector_place(plan, sources)
         self._check(self.vlm, plan, address, size, alignment, now, write=True)
-        mask = predicate[place] if isinstance(predicate, np.ndarray) else None
+        mask = predicate[span_of_lanes] if isinstance(predicate, np.ndarray) else None
         if not values:
             self.vlm.written[address : address + size] = True
             return
-        held = sources["src_c"]
-        assert isinstance(held, np.ndarray)
-        if held.dtype == np.bool_:
-            bits = held[place] if mask is None else held[place] & mask
+        stored = sources["src_c"]
+        assert isinstance(stored, np.ndarray)
+        if stored.dtype == np.bool_:
+            bits = stored[span_of_lanes] if mask is None else stored[span_of_lanes] & mask
             self.vlm.store(address, np.packbits(bits, bitorder="little"))
         else:
-            self.vlm.store(address, vector(held)[place], mask)
+            self.vlm.store(address, vector(stored)[span_of_lanes], mask)
 
     def _vector_place(self, plan: InstructionPlan, sources: Sources) -> tuple[slice, int, int, int]:
         """Return the part of the register, the byte address, the bytes in memory, and the alignment."""
         address, half = address_of(plan, sources), plan.instruction.form.half
         alignment = self._alignment if half is None else self._alignment // 2
-        place = slice(*part_of(self._vector_bytes, half))
-        size = place.stop - place.start
+        lanes = slice(*part_of(self._vector_bytes, half))
+        size = lanes.stop - lanes.start
         if _holds_bits(plan):
-            return place, address + place.start // 8, size // 8, alignment // 8
-        return place, address + place.start, size, alignment
+            return lanes, address + lanes.start // 8, size // 8, alignment // 8
+        return lanes, address + lanes.start, size, alignment
 
     def _check(
         self,
@@ -189,8 +189,8 @@ class LocalAccess:
         memory.check(address, size, alignment, plan.site.span)
         self.touched.append(Access(memory.name, address, address + size, write))
         if not write and not memory.is_written(address, size):
-            place = f"{memory.name.upper()} {address:#x} .. {address + size - 1:#x}"
-            self._findings.add(StaleReadKind.UNWRITTEN, place, "memory", plan.site, now)
+            address_range = f"{memory.name.upper()} {address:#x} .. {address + size - 1:#x}"
+            self._findings.add(StaleReadKind.UNWRITTEN, address_range, "memory", plan.site, now)
 
 
 def part_of(whole: int, half: Half | None) -> tuple[int, int]:
@@ -236,14 +236,14 @@ def _number(value: Held) -> int:
     return int(value)
 
 
-def _under(predicate: bool | Mask, data: NDArray[np.generic], income: Held, place: slice) -> Held:
+def _under(predicate: bool | Mask, data: NDArray[np.generic], income: Held, lanes: slice) -> Held:
     """Return the register after a load into part of it, under a predicate."""
     assert isinstance(income, np.ndarray)
     result = income.copy()
     if isinstance(predicate, np.ndarray):
-        result[place][predicate[place]] = data[predicate[place]]
+        result[lanes][predicate[lanes]] = data[predicate[lanes]]
     else:
-        result[place] = data
+        result[lanes] = data
     result.flags.writeable = False
     return result
 
@@ -277,11 +277,11 @@ class Merge:
             kind = np.dtype(f"{self.format.name[0]}{self.format.bits // 8}")
             return np.asarray(computed(old.view(kind), new.view(kind))).view(old.dtype)
         with np.errstate(all="ignore"):
-            found = computed(self._wide(old), self._wide(new)).astype(np.float32).view(np.uint32)
+            combined = computed(self._wide(old), self._wide(new)).astype(np.float32).view(np.uint32)
         if self.format.name == "f32":
-            return np.asarray(found, old.dtype)
+            return np.asarray(combined, old.dtype)
         policy = abstract_policy(_SINGLE, self.format)
-        return np.asarray(convert_codes(found, _SINGLE, self.format, policy), old.dtype)
+        return np.asarray(convert_codes(combined, _SINGLE, self.format, policy), old.dtype)
 
     def _wide(self, codes: Codes) -> NDArray[np.float32]:
         if self.format.name == "f32":
@@ -290,7 +290,7 @@ class Merge:
         return np.asarray(convert_codes(codes, self.format, _SINGLE, policy), np.uint32).view(np.float32)
 
 
-def merge_of(word: int, held: Format, flag: int, span: Span) -> Merge:
+def merge_of(word: int, stored: Format, flag: int, span: Span) -> Merge:
     """Return the merge that a word requests; `held` is the format of the tensor, `flag` the bit that makes the store
     merge.
 
@@ -305,10 +305,10 @@ def merge_of(word: int, held: Format, flag: int, span: Span) -> Merge:
         raise IllegalError(f"operation {operation} of a merging store is not documented", span=span, legal=_OPERATIONS)
     if kind >= len(_TYPES):
         raise IllegalError(f"type {kind} of a merging store is not documented", span=span, legal=_TYPES)
-    wanted = held if location == _FROM_DESCRIPTOR else FORMATS[_TYPES[kind]]
-    if wanted.bits != held.bits:
-        message = f"a merging store of {wanted.name} to a tensor of {held.name}"
-        raise IllegalError(message, span=span, legal=(f"{held.name}",))
+    wanted = stored if location == _FROM_DESCRIPTOR else FORMATS[_TYPES[kind]]
+    if wanted.bits != stored.bits:
+        message = f"a merging store of {wanted.name} to a tensor of {stored.name}"
+        raise IllegalError(message, span=span, legal=(f"{stored.name}",))
     return Merge(_OPERATIONS[operation], wanted)
 
 
@@ -435,27 +435,27 @@ class GlobalAccess:
             return
         packed = packed_lanes(plan.instruction, self._vector_bytes)
         lanes = self._lanes(plan, tensor.format, sources)
-        held = sources["src_c"]
-        assert isinstance(held, np.ndarray)
-        if held.dtype == np.bool_:
-            codes = held[:: self._mask_width(plan, tensor)].astype(tensor.codes.dtype)
+        data = sources["src_c"]
+        assert isinstance(data, np.ndarray)
+        if data.dtype == np.bool_:
+            codes = data[:: self._mask_width(plan, tensor)].astype(tensor.codes.dtype)
         else:
-            codes = elements(vector(held), tensor.format)
+            codes = elements(vector(data), tensor.format)
         moved = np.arange(lanes.start, lanes.stop) if packed is None else packed
         wanted = np.ones(moved.size, np.bool_)
         if isinstance(predicate, np.ndarray):
             wanted = predicate[moved * tensor.format.bits // _BYTE]
-        place, values_ = self._place(plan, sources), codes[moved]
+        coordinates, values_ = self._place(plan, sources), codes[moved]
         if plan.instruction.switch("rmw_sel"):
             word = sources["rmw"]
             assert isinstance(word, int)
             flag = 8 if Feature.WHOLE_DIVISION in self._target.dialect.features else 6
             merge = merge_of(word, tensor.format, flag, plan.site.span)
-            values_ = merge(tensor.read(place, values_.size), values_)
-        if wanted.any() and not tensor.holds_any(place, values_.size):
+            values_ = merge(tensor.read(coordinates, values_.size), values_)
+        if wanted.any() and not tensor.holds_any(coordinates, values_.size):
             span = plan.site.span
-            self.dropped.setdefault((span.line, span.column, tensor.name), (span, place))
-        tensor.write(place, values_, wanted)
+            self.dropped.setdefault((span.line, span.column, tensor.name), (span, coordinates))
+        tensor.write(coordinates, values_, wanted)
 
     def _tensor(self, plan: InstructionPlan, sources: Sources) -> Tensor:
         operand = plan.instruction.operand("tensor")
@@ -466,9 +466,9 @@ class GlobalAccess:
         return self.memory.tensor(number, plan.site.span)
 
     def _place(self, plan: InstructionPlan, sources: Sources) -> Coordinates:
-        found = sources["src_a"]
-        assert isinstance(found, tuple)
-        return _coordinates(found)
+        coordinates = sources["src_a"]
+        assert isinstance(coordinates, tuple)
+        return _coordinates(coordinates)
 
     def _lanes(self, plan: InstructionPlan, fmt: Format, sources: Sources) -> slice:
         """Return the lanes that an access moves: all, a half, or the range that a register names within them."""
@@ -504,29 +504,29 @@ class GlobalAccess:
     def _load_direct(
         self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, income: Held, *, values: bool
     ) -> Held:
-        place, address = self._direct_place(plan, sources)
+        lanes, address = self._direct_place(plan, sources)
         if not values or address is None:
             return None
         assert isinstance(income, np.ndarray)
         if income.dtype == np.bool_:
             raise IllegalError("direct accesses of a VP are not documented", span=plan.site.span)
         result = income.copy()
-        loaded = self.memory.load_bytes(address, place.stop - place.start, plan.site.span)
-        result[place] = as_in_register(plan.instruction, loaded)
+        loaded = self.memory.load_bytes(address, lanes.stop - lanes.start, plan.site.span)
+        result[lanes] = as_in_register(plan.instruction, loaded)
         return _masked(predicate, result, income)
 
     def _store_direct(self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, *, values: bool) -> None:
-        place, address = self._direct_place(plan, sources)
-        held = sources["src_c"]
+        lanes, address = self._direct_place(plan, sources)
+        stored = sources["src_c"]
         if not values or address is None:
             return
-        assert isinstance(held, np.ndarray)
-        if held.dtype == np.bool_:
+        assert isinstance(stored, np.ndarray)
+        if stored.dtype == np.bool_:
             raise IllegalError("direct accesses of a VP are not documented", span=plan.site.span)
-        size = place.stop - place.start
-        mask = predicate[place] if isinstance(predicate, np.ndarray) else np.ones(size, np.bool_)
+        size = lanes.stop - lanes.start
+        mask = predicate[lanes] if isinstance(predicate, np.ndarray) else np.ones(size, np.bool_)
         self._check_writable(plan, self.memory.at(address, size, plan.site.span)[0])
-        data, mask = as_in_memory(plan.instruction, vector(held)[place], mask)
+        data, mask = as_in_memory(plan.instruction, vector(stored)[lanes], mask)
         self.memory.store_bytes(address, data, mask, plan.site.span)
 
     def _direct_place(self, plan: InstructionPlan, sources: Sources) -> tuple[slice, int | None]:

@@ -243,12 +243,12 @@ class Generator(Generic[_State]):
 
     def step(self, state: _State, writer: InstructionSite, use: Use, now: int) -> None:
         """Schedule the state after a use; it lands before a reseed that the use has missed."""
-        place = len(self._pending)
-        while place and self._pending[place - 1].commit is None:
-            if now - self._pending[place - 1].time >= self._delay:
+        position = len(self._pending)
+        while position and self._pending[position - 1].commit is None:
+            if now - self._pending[position - 1].time >= self._delay:
                 break
-            place -= 1
-        self._pending.insert(place, _PendingState(now, use.commit, state, writer))
+            position -= 1
+        self._pending.insert(position, _PendingState(now, use.commit, state, writer))
 
     def reseed(self, state: _State, writer: InstructionSite, now: int) -> None:
         """Schedule a new state."""
@@ -384,18 +384,19 @@ def planned(
     Repeated instructions are prepared once: only their position differs.
     """
     given = DeclaredTables.of(program.declarations) if tables is None else tables
-    known: dict[tuple[object, ...], InstructionPlan] = {}
+    plans: dict[tuple[object, ...], InstructionPlan] = {}
 
     def plan(instruction: TpcInstruction, bundle: int, slot: Slot) -> InstructionPlan:
         its = instruction
         key = (slot, id(its.form), its.type, its.switches, its.operands, its.predicate)
-        if key in known:
-            return known[key].at(InstructionSite(bundle, slot, instruction))
-        known[key] = found = prepared(instruction, bundle, slot, registers, target, given)
-        return found
+        if key in plans:
+            return plans[key].at(InstructionSite(bundle, slot, instruction))
+        plans[key] = instruction_plan = prepared(instruction, bundle, slot, registers, target, given)
+        return instruction_plan
 
     return tuple(
-        tuple(plan(each, index, slot) for slot, each in bundle.occupied) for index, bundle in enumerate(program.bundles)
+        tuple(plan(operation, index, slot) for slot, operation in bundle.occupied)
+        for index, bundle in enumerate(program.bundles)
     )
 
 
@@ -421,7 +422,9 @@ def prepared(
     income, stage = None, STORED
     reseeds, samples = _generators(instruction)
     for spec, operand in _in_cells(instruction):
-        cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
+        cells = tuple(
+            cell for register_operand in groups.get(spec.role, (operand,)) for cell in registers.cells(register_operand)
+        )
         file = operand.name if isinstance(operand, Special) else str(operand.file)
         if spec.role == "dest":
             _check_writable(operand, instruction)
@@ -566,20 +569,20 @@ def _file_of_destination(instruction: TpcInstruction) -> File | None:
 
 def _depends(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> tuple[str, ...]:
     """Return the configuration registers that the values may depend on."""
-    found = []
+    settings = []
     if instruction.switch("rounding") == "csr":
-        found.append("convert_round" if "convert_round" in target.configuration else "round")
+        settings.append("convert_round" if "convert_round" in target.configuration else "round")
     kinds = (instruction.type, instruction.switch("target_type"))
-    found += [f"{kind}_bias" for kind in kinds if f"{kind}_bias" in target.configuration]
+    settings += [f"{kind}_bias" for kind in kinds if f"{kind}_bias" in target.configuration]
     if rounds_by_register(instruction):
-        found.append("round")
+        settings.append("round")
         if instruction.type == "f16" and "f16_flush_inputs" in target.configuration:
-            found.append("f16_flush_inputs")
+            settings.append("f16_flush_inputs")
     steps = instruction.operand("src_a") in (Special("LFSR"), Special("S_LFSR"))
     if instruction.draws or steps:
         scalar = slot is Slot.SPU or instruction.operand("src_a") == Special("S_LFSR")
-        found.append(SCALAR_LFSR if scalar else VECTOR_LFSR)
-    return tuple(found)
+        settings.append(SCALAR_LFSR if scalar else VECTOR_LFSR)
+    return tuple(settings)
 
 
 Beside = tuple[InstructionPlan, OperandPlan, InstructionPlan]
@@ -592,9 +595,9 @@ def read_beside(plans: tuple[InstructionPlan, ...]) -> tuple[Beside, ...]:
     Slots are executed in order, so an operand sees a pending write of an earlier slot;
     these are the others. All of them get the old value.
     """
-    found: list[Beside] = []
-    for place, reader in enumerate(plans):
+    pairs: list[Beside] = []
+    for position, reader in enumerate(plans):
         for operand in reader.operands:
             names = {cell.name for cell in operand.cells}
-            found += [(reader, operand, writer) for writer in plans[place + 1 :] if names & writer.written]
-    return tuple(found)
+            pairs += [(reader, operand, writer) for writer in plans[position + 1 :] if names & writer.written]
+    return tuple(pairs)

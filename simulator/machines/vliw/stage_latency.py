@@ -80,8 +80,8 @@ class _AtLeast(Distances):
         self._smallest = smallest
 
     def __missing__(self, commit: Commit) -> int:
-        found = self[commit] = max(self._smallest, self._distances[commit])
-        return found
+        distance = self[commit] = max(self._smallest, self._distances[commit])
+        return distance
 
 
 @cache
@@ -103,18 +103,18 @@ def read_distances(target: VliwTarget, slot: Slot, instruction: TpcInstruction, 
     """
     if role in IMPLICIT and file not in _NAMED:
         return constant(target.distances.tensor_register)
-    found = target.latencies.distances(operand_key(target, slot, instruction, role, file))
+    distances = target.latencies.distances(operand_key(target, slot, instruction, role, file))
     if role in _LOOP_BOUNDS:
-        return _AtLeast(found, target.loop_rules.register_distance)
-    return found
+        return _AtLeast(distances, target.loop_rules.register_distance)
+    return distances
 
 
 def _opcode(target: VliwTarget, slot: Slot, instruction: TpcInstruction) -> int:
     """Return the opcode; for an instruction that the stage tables cannot list, the default one."""
-    found = target.latencies.opcodes.get((slot.name.lower(), instruction.mnemonic))
-    if found is None and slot not in instruction.form.slots:
+    opcode = target.latencies.opcodes.get((slot.name.lower(), instruction.mnemonic))
+    if opcode is None and slot not in instruction.form.slots:
         raise KeyError(slot.name.lower(), instruction.mnemonic)
-    return _NO_OPCODE if found is None else found
+    return _NO_OPCODE if opcode is None else opcode
 
 
 def operand_key(target: VliwTarget, slot: Slot, instruction: TpcInstruction, role: str, file: str) -> OperandKey:
@@ -174,27 +174,29 @@ def _modelled() -> frozenset[tuple[str, str]]:
 
 def _used(program: TpcProgram) -> frozenset[tuple[str, str]]:
     """Return slot and mnemonic of the instructions of a program."""
-    return frozenset((slot.name.lower(), each.mnemonic) for bundle in program.bundles for slot, each in bundle.occupied)
+    return frozenset(
+        (slot.name.lower(), instruction.mnemonic) for bundle in program.bundles for slot, instruction in bundle.occupied
+    )
 
 
 def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[RowMark]:
     """Return the marks that distinguish the rows of an operand, for this instruction."""
-    found = set()
+    marks = set()
     dest, kind = instruction.operand(DEST), instruction.type
     file = dest.file if isinstance(dest, Register) else None
     if kind is not None and "f" in kind:
-        found.add(RowMark.FLOAT)
+        marks.add(RowMark.FLOAT)
         if kind in _WIDTHS and operand != PREDICATE:
-            found.add(_WIDTHS[kind])
+            marks.add(_WIDTHS[kind])
     if file is File.I:
-        found.add(RowMark.INDEX)
+        marks.add(RowMark.INDEX)
     if file is File.Z and is_result:
-        found.add(RowMark.PAIR)
+        marks.add(RowMark.PAIR)
     if instruction.switch("x2") == 1 and instruction.mnemonic in _PAIRED:
-        found.add(RowMark.X2)
+        marks.add(RowMark.X2)
     if not is_result and (slot is Slot.VPU or is_vector(instruction) or instruction.switch("unit") == "vpu"):
-        found.add(RowMark.VECTOR)
-    return frozenset(found)
+        marks.add(RowMark.VECTOR)
+    return frozenset(marks)
 
 
 def _ungrouped(file: str) -> str:

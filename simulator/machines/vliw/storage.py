@@ -124,9 +124,9 @@ class RegisterCell:
         self.settle(write.time, horizon)
         self.pending.append(write)
 
-    def write_before(self, write: Write, place: int) -> None:
+    def write_before(self, write: Write, position: int) -> None:
         """Schedule a result that lands before the pending one at `place`."""
-        self.pending.insert(place, write)
+        self.pending.insert(position, write)
 
     def settle(self, now: int, horizon: int) -> None:
         """Remove writes that all readers see."""
@@ -185,22 +185,22 @@ class Registers:
         return self._cells[f"{file}{index}"]
 
 
-def vector(held: Held) -> Vector:
+def vector(value: Held) -> Vector:
     """Return the bytes of a V register; `held` must have a value."""
-    assert isinstance(held, np.ndarray) and held.dtype == np.uint8
-    return held.view(np.uint8)
+    assert isinstance(value, np.ndarray) and value.dtype == np.uint8
+    return value.view(np.uint8)
 
 
-def parts_of(held: Held, count: int) -> tuple[Held, ...]:
+def parts_of(value: Held, count: int) -> tuple[Held, ...]:
     """Return the part of a result for each of several registers."""
-    if count == 1 and not (isinstance(held, tuple) and isinstance(held[0], np.ndarray)):
-        return (held,)
-    if held is None:
+    if count == 1 and not (isinstance(value, tuple) and isinstance(value[0], np.ndarray)):
+        return (value,)
+    if value is None:
         return (None,) * count
-    if isinstance(held, int):
-        return tuple(held >> (WORD_BITS * place) & WORD_MASK for place in range(count))
-    assert isinstance(held, tuple) and len(held) == count
-    return held
+    if isinstance(value, int):
+        return tuple(value >> (WORD_BITS * word_index) & WORD_MASK for word_index in range(count))
+    assert isinstance(value, tuple) and len(value) == count
+    return value
 
 
 def _frozen(array: _Array) -> _Array:
@@ -258,20 +258,20 @@ class Tensor:
 
     def read(self, coordinates: Coordinates, count: int) -> Codes:
         """Return elements along dimension 0, zero outside the tensor."""
-        found = np.zeros(count, self.codes.dtype)
-        inside, start, place = self._overlap(coordinates, count)
+        codes = np.zeros(count, self.codes.dtype)
+        inside, start, offset = self._overlap(coordinates, count)
         if inside:
-            found[start : start + inside] = self.codes[place : place + inside]
-        return found
+            codes[start : start + inside] = self.codes[offset : offset + inside]
+        return codes
 
     def write(self, coordinates: Coordinates, codes: Codes, mask: NDArray[np.bool_]) -> None:
         """Write elements along dimension 0 where the mask is set and the tensor has them."""
-        inside, start, place = self._overlap(coordinates, codes.size)
+        inside, start, offset = self._overlap(coordinates, codes.size)
         if inside:
             chosen = mask[start : start + inside]
-            self.codes[place : place + inside][chosen] = codes[start : start + inside][chosen]
+            self.codes[offset : offset + inside][chosen] = codes[start : start + inside][chosen]
             if self.written is not None:
-                self.written[place : place + inside] |= chosen
+                self.written[offset : offset + inside] |= chosen
 
     def _overlap(self, coordinates: Coordinates, count: int) -> tuple[int, int, int]:
         """Return how many elements are inside, the first such lane, and its place among the codes."""
@@ -309,17 +309,21 @@ class GlobalMemory:
         self.declared = declared
         self.tables = replace(tables, memory=self.load_bytes)
         self.tensors: dict[int, Tensor] = {}
-        for each in declared:
-            if each.number >= limit:
+        for declaration in declared:
+            if declaration.number >= limit:
                 raise ReadError(
-                    f"tensor {each.number} is declared; the target has {limit}", span=each.span, legal=self._numbers()
+                    f"tensor {declaration.number} is declared; the target has {limit}",
+                    span=declaration.span,
+                    legal=self._numbers(),
                 )
-            fmt = format_named(each.format)
-            held = codes.get(each.name)
-            if held is None:
-                held = _zeros(each, fmt)
-            marks = np.zeros(held.size, np.bool_) if each.direction == "out" else None
-            self.tensors[each.number] = Tensor(each.number, each.name, fmt, each.shape, held, marks)
+            fmt = format_named(declaration.format)
+            tensor_codes = codes.get(declaration.name)
+            if tensor_codes is None:
+                tensor_codes = _zeros(declaration, fmt)
+            marks = np.zeros(tensor_codes.size, np.bool_) if declaration.direction == "out" else None
+            self.tensors[declaration.number] = Tensor(
+                declaration.number, declaration.name, fmt, declaration.shape, tensor_codes, marks
+            )
 
     def tensor(self, number: int, span: Span) -> Tensor:
         """Return a tensor by its number.
@@ -535,22 +539,22 @@ class ConfigurationSpace:
         self._settled_at = 0
         self._found_at = 0
 
-    def describe(self, tensors: Iterable[TensorWords], place: Descriptors) -> None:
+    def describe(self, tensors: Iterable[TensorWords], descriptors: Descriptors) -> None:
         """Write descriptors of tensors to the addresses where programs read them.
 
         Source: docs/reference/tpc.md section 3.1; dimensions that a tensor lacks have size 1 (inferred).
         """
         for tensor in tensors:
-            start = place.base + place.descriptor_bytes * tensor.number
+            start = descriptors.base + descriptors.descriptor_bytes * tensor.number
             words = {0: tensor.base, 4: tensor.base >> WORD_BITS, _PAD: 0, _PREFETCH: 0}
             stride = 1
             for dimension in range(INDEX_DIMENSIONS):
                 size = tensor.shape[dimension] if dimension < len(tensor.shape) else 1
-                at = _FIRST_DIMENSION + place.dimension_bytes * dimension
+                at = _FIRST_DIMENSION + descriptors.dimension_bytes * dimension
                 words |= {at: size, at + 4: stride}
                 stride *= size
             for offset, word in words.items():
-                if offset < place.descriptor_bytes:
+                if offset < descriptors.descriptor_bytes:
                     name = f"mmio {start + offset:#x}"
                     self._cells[name] = RegisterCell(name, word & WORD_MASK, written=True)
 

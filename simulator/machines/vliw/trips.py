@@ -121,8 +121,8 @@ def _reads(plan: InstructionPlan, dimensions: int, varying: set[str]) -> Mapping
     operands = [*plan.operands]
     if plan.income is not None and _keeps_income(plan, dimensions):
         operands.append(plan.income)
-    found = {operand.role: varying.intersection(cell.name for cell in operand.cells) for operand in operands}
-    return {role: names for role, names in found.items() if names}
+    reads = {operand.role: varying.intersection(cell.name for cell in operand.cells) for operand in operands}
+    return {role: names for role, names in reads.items() if names}
 
 
 def _keeps_income(plan: InstructionPlan, dimensions: int) -> bool:
@@ -320,16 +320,16 @@ class Trips:
         if watch.ends and watch.ends[-1].alike != end.alike:
             watch.ends.clear()
         watch.ends.append(end)
-        found = self._varying(body, watch.ends)
-        trips = 0 if found is None else _turns(body, found, watch.ends)
-        if found is None or not trips:
+        variation = self._varying(body, watch.ends)
+        trips = 0 if variation is None else _turns(body, variation, watch.ends)
+        if variation is None or not trips:
             return NONE
         period = _between(watch.ends[-1 - trips], end)
-        settling = found.settling * (trips * self._horizon // period.cycles + 2)
+        settling = variation.settling * (trips * self._horizon // period.cycles + 2)
         times = min((trips_left(turn) - settling) // trips, (limit - issued) // period.bundles)
         if times <= 0:
             return NONE
-        self._jump(body, found, watch.ends[-1 - trips], end, times)
+        self._jump(body, variation, watch.ends[-1 - trips], end, times)
         self._trace.repeat(times * trips)
         watch.ends.clear()
         watch.first = watch.trips + 1
@@ -359,11 +359,13 @@ class Trips:
             old, young = self._parted(cell, now)
             every = (old, *(write.value for write in young))
             # Arrays, which a run without values never makes, are compared by identity.
-            held = tuple(id(each) if isinstance(each, np.ndarray) else each for each in every)
-            computed = tuple(each is not None for each in held)
+            cell_values = tuple(
+                id(cell_value) if isinstance(cell_value, np.ndarray) else cell_value for cell_value in every
+            )
+            computed = tuple(cell_value is not None for cell_value in cell_values)
             written = cell.written or len(young) < len(cell.pending)
             alike.append((written, computed, [(now - write.time, write.stage, write.writer) for write in young]))
-            values.append(held)
+            values.append(cell_values)
         if body.stores_words:
             alike += [self._local.slm.bytes.tobytes(), self._local.slm.written.tobytes()]
         if body.stores_vectors:
@@ -383,18 +385,18 @@ class Trips:
         if len(ends) < _FEWEST or not ends[-1].alike[0] or not self._trace.stands_still:
             return None
         columns = zip(body.cells, *(end.values for end in ends), strict=True)
-        changed = frozenset(name for name, *held in columns if held.count(held[0]) < len(held))
+        changed = frozenset(name for name, *history in columns if history.count(history[0]) < len(history))
         return body.induction(changed | {body.iterator}, self._dimensions)
 
-    def _jump(self, body: _Body, found: Induction, before: _End, last: _End, times: int) -> None:
+    def _jump(self, body: _Body, variation: Induction, before: _End, last: _End, times: int) -> None:
         """Advance the state by `times` times the difference between two ends."""
         cycles = times * _between(before, last).cycles
-        for cell, one, two in zip(body.cells.values(), before.values, last.values, strict=True):
+        for cell, earlier, two in zip(body.cells.values(), before.values, last.values, strict=True):
             old, young = self._parted(cell, last.now)
             cell.written |= len(young) < len(cell.pending)
             now_held = (old, *(write.value for write in young))
-            if cell.name in found.linear:
-                now_held = tuple(map(_moved, now_held, _steps(one, two), [times] * len(two)))
+            if cell.name in variation.linear:
+                now_held = tuple(map(_moved, now_held, _steps(earlier, two), [times] * len(two)))
             cell.settled, *values = now_held
             cell.pending[:] = [
                 Write(write.time + cycles, write.stage, value, write.writer)
@@ -409,9 +411,14 @@ def trips_left(turn: RunningLoop) -> int:
 
     It is 0 for a step of 0: such a loop has no last trip.
     """
-    held = turn.iterator.newest
-    assert isinstance(held, int)
-    value, step, bound, sign = signed(held & WORD_MASK), signed(turn.step & WORD_MASK), turn.bound, turn.compare.sign
+    iterator = turn.iterator.newest
+    assert isinstance(iterator, int)
+    value, step, bound, sign = (
+        signed(iterator & WORD_MASK),
+        signed(turn.step & WORD_MASK),
+        turn.bound,
+        turn.compare.sign,
+    )
     if step == 0 or sign == "==":
         return 0
     last = _HIGHEST if step > 0 else _LOWEST
@@ -424,36 +431,37 @@ def trips_left(turn: RunningLoop) -> int:
     return max((last - value) // step, 0)
 
 
-def _between(one: _End, two: _End) -> SkippedTrips:
+def _between(first: _End, two: _End) -> SkippedTrips:
     """Return the difference between the states at the ends of two trips."""
-    return SkippedTrips(two.now - one.now, two.issued - one.issued)
+    return SkippedTrips(two.now - first.now, two.issued - first.issued)
 
 
-def _turns(body: _Body, found: Induction, ends: list[_End]) -> int:
+def _turns(body: _Body, variation: Induction, ends: list[_End]) -> int:
     """Return the number of trips after which linear registers repeat their last change; 0 if never."""
-    linear = [place for place, name in enumerate(body.cells) if name in found.linear]
+    linear = [index for index, name in enumerate(body.cells) if name in variation.linear]
     changes = [
-        [_steps(one.values[place], two.values[place]) for place in linear] for one, two in itertools.pairwise(ends)
+        [_steps(earlier.values[index], two.values[index]) for index in linear]
+        for earlier, two in itertools.pairwise(ends)
     ]
     return next((trips for trips in range(1, len(changes)) if changes[-1 - trips] == changes[-1]), 0)
 
 
-def _steps(one: tuple[Held, ...], two: tuple[Held, ...]) -> list[tuple[int, ...]]:
+def _steps(first: tuple[Held, ...], two: tuple[Held, ...]) -> list[tuple[int, ...]]:
     """Return by how much the values of a register and of its writes on the way differ, modulo 2**32."""
-    pairs = (zip(_numbers(a), _numbers(b), strict=True) for a, b in zip(one, two, strict=True))
+    pairs = (zip(_numbers(a), _numbers(b), strict=True) for a, b in zip(first, two, strict=True))
     return [tuple((b - a) & WORD_MASK for a, b in pair) for pair in pairs]
 
 
-def _moved(held: Held, step: tuple[int, ...], times: int) -> Held:
+def _moved(value: Held, step: tuple[int, ...], times: int) -> Held:
     """Return a value some steps further on; S holds unsigned numbers, I signed ones."""
     if not any(step):
-        return held
-    found = [(number + times * by) & WORD_MASK for number, by in zip(_numbers(held), step, strict=True)]
-    return tuple(map(signed, found)) if isinstance(held, tuple) else found[0]
+        return value
+    numbers = [(number + times * by) & WORD_MASK for number, by in zip(_numbers(value), step, strict=True)]
+    return tuple(map(signed, numbers)) if isinstance(value, tuple) else numbers[0]
 
 
-def _numbers(held: Held) -> tuple[int, ...]:
+def _numbers(value: Held) -> tuple[int, ...]:
     """Return the content of a linear register, empty if it is not computed."""
-    if isinstance(held, tuple):
-        return tuple(part for part in held if isinstance(part, int))
-    return (held,) if isinstance(held, int) else ()
+    if isinstance(value, tuple):
+        return tuple(part for part in value if isinstance(part, int))
+    return (value,) if isinstance(value, int) else ()

@@ -388,8 +388,8 @@ def _uniform_table(facts: Sequence[Entry]) -> PageTable:
 
 def folded_table(title: str, block: PageTable, statuses: Mapping[str, int] | None = None) -> Folded:
     """Return a folded table; its title counts the rows, in total and for each of the `statuses`."""
-    known = f": {', '.join(f'{number} {status}' for status, number in statuses.items())}" if statuses else ""
-    return Folded(f"{title} ({len(block.rows)}{known})", (block,))
+    counts = f": {', '.join(f'{number} {status}' for status, number in statuses.items())}" if statuses else ""
+    return Folded(f"{title} ({len(block.rows)}{counts})", (block,))
 
 
 @page_of_document("targets-pair", "{src} -> {dst} on {target}", "castsim targets {target} {src} {dst}")

@@ -426,7 +426,7 @@ def _block(block: Block, more: str) -> Iterator[str]:
         case Text():
             yield from (f'<p class="line {line.tone}">{_coded(line.text)}</p>' for line in block.lines)
         case Figures():
-            rows = [(each.label, each.value, f"{each.unit} {each.note}".strip()) for each in block.items]
+            rows = [(entry.label, entry.value, f"{entry.unit} {entry.note}".strip()) for entry in block.items]
             yield _table("", ("", "", ""), rows, {1})
         case PageTable():
             yield _table(block.caption, block.columns, block.rows[: block.most], set(block.numbers))
@@ -437,19 +437,19 @@ def _block(block: Block, more: str) -> Iterator[str]:
                 else ""
             )
         case Bars():
-            columns = ("", *(each.name for each in block.series))
-            bars = [(name, *(each.values[k] for each in block.series)) for k, name in enumerate(block.names)]
+            columns = ("", *(series.name for series in block.series))
+            bars = [(name, *(series.values[k] for series in block.series)) for k, name in enumerate(block.names)]
             yield _table(block.caption, columns, bars, set(range(1, len(columns))))
         case Histogram():
             yield _table(block.caption, ("", "values"), block.marks, {1})
         case Diagram():
-            boxes = [(each.name, ", ".join(each.lines), each.word) for each in block.nodes]
+            boxes = [(node.name, ", ".join(node.lines), node.word) for node in block.nodes]
             yield _table(block.caption, ("node", "", "verdict"), boxes, set())
         case Maps():
             fields = [
-                (each.caption, each.rows[row], each.columns[column], told)
-                for each in block.maps
-                for column, row, _, told in each.cells
+                (chart.caption, chart.rows[row], chart.columns[column], text)
+                for chart in block.maps
+                for column, row, _, text in chart.cells
             ]
             yield _table(block.caption, ("map", "down", "across", "value"), fields[:_MOST_FIELDS], {1, 2, 3})
         case Listing():
@@ -458,21 +458,23 @@ def _block(block: Block, more: str) -> Iterator[str]:
             lines = [(row.number, row.cycles, row.text) for row in block.rows]
             yield _table(block.caption, ("line", "cycles", "source"), lines, {0, 1}, code=2)
         case Folded():
-            inner = (replace(each, most=_FOLDED_ROWS) if isinstance(each, PageTable) else each for each in block.blocks)
-            shown = "".join(html for each in inner for html in _block(each, more))
+            inner = (
+                replace(child, most=_FOLDED_ROWS) if isinstance(child, PageTable) else child for child in block.blocks
+            )
+            shown = "".join(html for child in inner for html in _block(child, more))
             yield f"<details><summary>{_text(block.title)}</summary>{shown}</details>"
 
 
 def _table(
     caption: str, columns: Iterable[str], rows: Iterable[Iterable[Cell]], numbers: set[int], code: int | None = None
 ) -> str:
-    def cell(place: int, value: Cell) -> str:
+    def cell(index: int, value: Cell) -> str:
         text = _text("" if value is None else value if isinstance(value, str) else _number(value))
-        shown = f"<code>{text}</code>" if place == code else text
-        return f'<td class="number">{shown}</td>' if place in numbers else f"<td>{shown}</td>"
+        shown = f"<code>{text}</code>" if index == code else text
+        return f'<td class="number">{shown}</td>' if index in numbers else f"<td>{shown}</td>"
 
     kinds = ('<th scope="col">', '<th scope="col" class="number">')
-    head = "".join(f"{kinds[place in numbers]}{_text(each)}</th>" for place, each in enumerate(columns))
+    head = "".join(f"{kinds[index in numbers]}{_text(heading)}</th>" for index, heading in enumerate(columns))
     body = "\n".join(f"<tr>{''.join(cell(k, value) for k, value in enumerate(row))}</tr>" for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'{_caption(caption)}<div class="wide">{table}</div>'
@@ -498,25 +500,25 @@ def _coded(text: str) -> str:
 def _drawn(block: Block) -> list[str]:
     """Return a block of bars or lanes as SVG with its legend; empty for other blocks."""
     if isinstance(block, Bars):
-        total = max((sum(each.values[k] for each in block.series) for k in range(len(block.names))), default=0)
+        total = max((sum(series.values[k] for series in block.series) for k in range(len(block.names))), default=0)
         bars = "".join(_bar(block, number, total) for number in range(len(block.names)))
-        legend = _legend((each.name, each.tone) for each in block.series)
+        legend = _legend((series.name, series.tone) for series in block.series)
         return [f"{_caption(block.caption)}<table><tbody>{bars}</tbody></table>{legend}"]
     if isinstance(block, Lanes):
         notes = _block(Text(tuple(Line(note, "dim") for note in block.notes)), "")
-        return [_lanes(block), _legend((each.name, each.tone) for each in block.tones if each.name), *notes]
+        return [_lanes(block), _legend((tone.name, tone.tone) for tone in block.tones if tone.name), *notes]
     return []
 
 
 def _bar(block: Bars, number: int, total: float) -> str:
     """Return a row of a table: the name, and a bar whose parts have tooltips."""
     parts, behind = [], 0.0
-    own = sum(each.values[number] for each in block.series)
-    for each in block.series:
-        value = each.values[number]
+    own = sum(series.values[number] for series in block.series)
+    for series in block.series:
+        value = series.values[number]
         if value:
-            title = f"{each.name}: {_number(value)} {block.unit}, {100 * value / own:.1f} %"
-            parts.append(_rectangle(_BAR * behind / total, 1, _BAR * value / total, 12, each.tone, title))
+            title = f"{series.name}: {_number(value)} {block.unit}, {100 * value / own:.1f} %"
+            parts.append(_rectangle(_BAR * behind / total, 1, _BAR * value / total, 12, series.tone, title))
         behind += value
     drawing = _svg(_BAR, 14, parts, block.caption)
     return f"<tr><td>{_text(block.names[number])}</td><td>{drawing}</td></tr>"
@@ -527,7 +529,7 @@ def _lanes(block: Lanes) -> str:
     scale = (_DRAWING - _NAME) / max(block.end - block.start, 1)
     columns = cast(Mapping[str, Any], block.packed.columns)
     texts = columns.get("texts", ())
-    rows = zip(*(columns[each] for each in ("gap", "length", "tone", "item")), strict=True)
+    rows = zip(*(columns[key] for key in ("gap", "length", "tone", "item")), strict=True)
     drawn = []
     for number, (name, row) in enumerate(zip(block.rows, rows, strict=True)):
         y = number * _LANE + _LANE // 2
@@ -560,12 +562,12 @@ def _joined(intervals: Iterable[tuple[int, int, int, int]], gap: float) -> Itera
     """Yield intervals with the number of merged ones: intervals of a tone with invisible gaps between them."""
     opened: dict[int, tuple[int, int, int, int, int]] = {}
     for start, end, tone, item in intervals:
-        known = opened.get(tone)
-        if known is not None and end - start < gap and start - known[1] < gap:
-            opened[tone] = (known[0], max(known[1], end), tone, known[3], known[4] + 1)
+        interval = opened.get(tone)
+        if interval is not None and end - start < gap and start - interval[1] < gap:
+            opened[tone] = (interval[0], max(interval[1], end), tone, interval[3], interval[4] + 1)
             continue
-        if known is not None:
-            yield known
+        if interval is not None:
+            yield interval
         opened[tone] = start, end, tone, item, 1
     yield from opened.values()
 
@@ -715,7 +717,7 @@ def _packed_blocks(block: Document) -> Document:
     """Return a section or a block with long tables, listings and programs deflated."""
     inner = block.get("blocks")
     if isinstance(inner, list):
-        return {**block, "blocks": [_packed_blocks(each) for each in inner]}
+        return {**block, "blocks": [_packed_blocks(child) for child in inner]}
     is_long = block.get("kind") in ("table", "listing", "program")
     return {name: _packed(value) if is_long and name in ("rows", "text") else value for name, value in block.items()}
 
@@ -767,8 +769,8 @@ def _tone(text: StyledText) -> str:
     return next((tone for name, tone in _TONES if name in styles), "plain")
 
 
-def _text_table(found: TextTable) -> PageTable:
-    columns = found.columns
+def _text_table(text_table: TextTable) -> PageTable:
+    columns = text_table.columns
     rows = zip(*(map(_plain, column.cells) for column in columns), strict=True)
     numbers = tuple(number for number, column in enumerate(columns) if column.justify == "right")
     return PageTable("", tuple(_plain(column.header) for column in columns), tuple(rows), numbers)

@@ -78,8 +78,8 @@ def memory_blocks(result: Result, timeline: Timeline) -> Iterator[Block]:
         yield Text((Line(f"No map: more than {_RUN_MEMORY_MOST_EXECUTIONS:,} instructions were executed.", "dim"),))
         return
     sizes = {name: memory.capacity_bytes for name, memory in target.memories.items()}
-    for found in buffer_maps(result.loaded.tree, result.timing, target):
-        yield _lanes(found, result.cycles)
+    for buffer in buffer_maps(result.loaded.tree, result.timing, target):
+        yield _lanes(buffer, result.cycles)
     tracks = counters(result.loaded.tree, result.timing, timeline, sizes)
     where = f"cycles {_span(timeline.start, timeline.end)}"
     for unit, what in (("bytes", "Bytes in use"), ("operations", "Operations that wait in the queues of pipes")):
@@ -97,29 +97,29 @@ def _curve(track: CounterTrack, sizes: Mapping[str, int], timeline: Timeline) ->
     return Curve(track.of, _fewer(track.values, timeline), sizes.get(track.of))
 
 
-def _lanes(found: BufferMap, total: int) -> Lanes:
-    stretches = found.stretches[:_MOST_ROWS]
-    columns = interval_columns([_intervals(each, number) for number, each in enumerate(stretches, 1)], 0)
-    columns["texts"] = [_told(found.name, each, total) for each in stretches]
-    more = len(found.stretches) - len(stretches)
+def _lanes(buffer: BufferMap, total: int) -> Lanes:
+    stretches = buffer.stretches[:_MOST_ROWS]
+    columns = interval_columns([_intervals(stretch, number) for number, stretch in enumerate(stretches, 1)], 0)
+    columns["texts"] = [_told(buffer.name, stretch, total) for stretch in stretches]
+    more = len(buffer.stretches) - len(stretches)
     return Lanes(
-        caption=f"Buffer {found.name}: peak {grouped(found.peak_bytes)} of {grouped(found.capacity)} bytes in use "
-        f"({share(found.peak_bytes, found.capacity)}), first in cycle {grouped(found.peak_cycle)}",
+        caption=f"Buffer {buffer.name}: peak {grouped(buffer.peak_bytes)} of {grouped(buffer.capacity)} bytes in use "
+        f"({share(buffer.peak_bytes, buffer.capacity)}), first in cycle {grouped(buffer.peak_cycle)}",
         unit="cycles",
         start=0,
         end=total,
-        rows=tuple(_span(each.start, each.last_byte) for each in stretches),
+        rows=tuple(_span(stretch.start, stretch.last_byte) for stretch in stretches),
         tones=_TONES,
         packed=Packed(columns),
         notes=(f"{more} more address ranges: `--report kernel --json FILE` lists all.",) if more else (),
     )
 
 
-def _intervals(each: BufferStretch, item: int) -> list[tuple[int, int, int, int]]:
+def _intervals(stretch: BufferStretch, item: int) -> list[tuple[int, int, int, int]]:
     """Return the cycles of a stretch by state: written, else read, else still needed."""
-    layers = ((each.writes, _WRITTEN), (each.reads, _READ), (each.live, _LIVE))
+    layers = ((stretch.writes, _WRITTEN), (stretch.reads, _READ), (stretch.live, _LIVE))
     edges = sorted({edge for intervals, _ in layers for interval in intervals for edge in interval})
-    found: list[tuple[int, int, int, int]] = []
+    merged: list[tuple[int, int, int, int]] = []
     nexts = [0] * len(layers)
     for start, end in pairwise(edges):
         tone = None
@@ -131,19 +131,19 @@ def _intervals(each: BufferStretch, item: int) -> list[tuple[int, int, int, int]
                 tone = kind
         if tone is None:
             continue
-        if found and found[-1][1] == start and found[-1][2] == tone:
-            found[-1] = (found[-1][0], end, tone, item)
+        if merged and merged[-1][1] == start and merged[-1][2] == tone:
+            merged[-1] = (merged[-1][0], end, tone, item)
         else:
-            found.append((start, end, tone, item))
-    return found
+            merged.append((start, end, tone, item))
+    return merged
 
 
-def _told(name: str, each: BufferStretch, total: int) -> list[str]:
-    scratch = ", scratch" if each.scratch else ""
+def _told(name: str, stretch: BufferStretch, total: int) -> list[str]:
+    scratch = ", scratch" if stretch.scratch else ""
     return [
-        f"{name} bytes {_span(each.start, each.last_byte)}{scratch}",
-        f"written by line {_numbers(each.written_by)}; read by line {_numbers(each.read_by)}",
-        f"live for {share(each.live_cycles, total)} of the run",
+        f"{name} bytes {_span(stretch.start, stretch.last_byte)}{scratch}",
+        f"written by line {_numbers(stretch.written_by)}; read by line {_numbers(stretch.read_by)}",
+        f"live for {share(stretch.live_cycles, total)} of the run",
     ]
 
 
@@ -156,12 +156,12 @@ def _fewer(points: Sequence[tuple[int, int]], timeline: Timeline) -> tuple[tuple
     if len(points) <= _MOST_POINTS:
         return tuple(points)
     width = max(1, (timeline.end - timeline.start) // (_MOST_POINTS // 2))
-    found: dict[int, tuple[int, int]] = {}
+    highest: dict[int, tuple[int, int]] = {}
     for cycle, value in points:
         bucket = (cycle - timeline.start) // width
-        if bucket not in found or found[bucket][1] < value:
-            found[bucket] = (cycle, value)
-    return tuple(found.values())
+        if bucket not in highest or highest[bucket][1] < value:
+            highest[bucket] = (cycle, value)
+    return tuple(highest.values())
 
 
 # The program of a run with the cycles of its lines and their causes.
@@ -237,29 +237,29 @@ def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> Sour
 
 def _costs(result: Result) -> dict[int, _Cost]:
     tree, timing, file = result.loaded.tree, result.timing, result.loaded.file
-    found: dict[int, _Cost] = {}
+    costs: dict[int, _Cost] = {}
     executions = timing.executions
     for operation, _, times in repeated(timing.operations):
         instruction = tree.instructions[executions[operation.execution].instruction]
         if instruction.span.file != file:
             continue
-        cost = found.setdefault(instruction.span.line, _Cost())
+        cost = costs.setdefault(instruction.span.line, _Cost())
         cost.add(operation.pipe, operation.causes, times)
         cost.inserted += times * sum(operation.causes.values()) if instruction.inserted else 0
     for execution, _, times in repeated(executions):
         instruction = tree.instructions[execution.instruction]
         if not instruction.inserted and instruction.span.file == file:
-            found.setdefault(instruction.span.line, _Cost()).executions += times
-    _add_launches(result, found)
-    return found
+            costs.setdefault(instruction.span.line, _Cost()).executions += times
+    _add_launches(result, costs)
+    return costs
 
 
-def _add_launches(result: Result, found: dict[int, _Cost]) -> None:
+def _add_launches(result: Result, costs: dict[int, _Cost]) -> None:
     for launches in written_launches(result.loaded.tree, result.loaded.target):
         for line in launches.lines:
             if line.number is None or line.number == launches.line:
                 continue
-            cost = found.setdefault(line.number, _Cost())
+            cost = costs.setdefault(line.number, _Cost())
             cost.executions += line.executions
             cost.inside += line.cycles
             cost.add("", line.causes)
@@ -270,12 +270,12 @@ def _lines(result: Result) -> dict[int, str]:
     source = result.loaded.source
     if source:
         return dict(enumerate(source.split("\n"), 1))
-    found: dict[int, list[str]] = {}
+    line_texts: dict[int, list[str]] = {}
     for instruction in result.loaded.tree.instructions:
-        texts = found.setdefault(instruction.span.line, [])
+        texts = line_texts.setdefault(instruction.span.line, [])
         if not instruction.inserted and instruction.text not in texts:
             texts.append(instruction.text)
-    return {number: "; ".join(found[number]) for number in sorted(found)}
+    return {number: "; ".join(line_texts[number]) for number in sorted(line_texts)}
 
 
 _WIDTH = 120
@@ -307,13 +307,13 @@ def run_page(
     links = () if report.latencies is None else report.latencies.links
     shown = None if report.result.untimed else run_timeline(report.result, window, links)
     program = replace(program_block(report.result), grammar=grammar)
-    found = _sections(report, document, shown, program, more)
-    sections = [PageSection(name, title, tuple(blocks)) for name, title, blocks in found]
+    contents = _sections(report, document, shown, program, more)
+    sections = [PageSection(name, title, tuple(blocks)) for name, title, blocks in contents]
     return Page(
         kind="run",
         title=f"{loaded.file} @{loaded.entry}",
         subtitle=f"castsim run, target {loaded.target.name} ({loaded.target.title})",
-        sections=tuple(each for each in sections if each.blocks),
+        sections=tuple(part for part in sections if part.blocks),
         result=shortened(document, "instructions", _MOST_EXECUTIONS),
     )
 
@@ -326,11 +326,11 @@ def _sections(
     more: Sequence[Block],
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
-    said = tuple(summary_lines(report))
-    yield "summary", "Summary", [*([Text(said)] if said else []), *more]
+    summary = tuple(summary_lines(report))
+    yield "summary", "Summary", [*([Text(summary)] if summary else []), *more]
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
-    yield "notes", "Notes", _notes(report, said)
+    yield "notes", "Notes", _notes(report, summary)
     yield "program", "Program", [program]
     if shown is not None:
         yield "buffers", "Buffers", memory_blocks(result, shown.timeline)
@@ -348,9 +348,9 @@ def _sections(
 def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
     """Yield the text of sections of the report."""
     for name in names:
-        found = section(name)
-        if not (found.of_time and report.result.untimed):
-            yield from text_blocks(found.text(report, _WIDTH))
+        part = section(name)
+        if not (part.of_time and report.result.untimed):
+            yield from text_blocks(part.text(report, _WIDTH))
 
 
 def summary_lines(report: RunReport) -> Iterator[Line]:
@@ -375,15 +375,15 @@ def _time(report: RunReport) -> str:
     return f"{grouped(result.cycles)} cycles = {duration(report.seconds)} at {clock(result.loaded.target)}"
 
 
-def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
+def _notes(report: RunReport, summary: Iterable[Line]) -> Iterator[Block]:
     """Yield the other opening lines of the text report."""
     loaded = report.result.loaded
-    known = {line.text for line in said}
-    known |= set() if report.result.untimed else {_time(report), report.trust.sentence(), *headline(report)}
+    texts = {line.text for line in summary}
+    texts |= set() if report.result.untimed else {_time(report), report.trust.sentence(), *headline(report)}
     names = ("notice", "head", "headline", "warnings", "races", "basis")
     for block in _of_text(report, *(name for name in names if name in PRINTED)):
         if isinstance(block, Text):
-            lines = (line for line in block.lines if line.text not in known and not line.text.startswith(loaded.file))
+            lines = (line for line in block.lines if line.text not in texts and not line.text.startswith(loaded.file))
             yield Text(tuple(lines))
         else:
             yield block
@@ -420,18 +420,18 @@ def line_blocks(report: RunReport) -> Iterator[Block]:
         cycles = line.work, line.pipe_cycles - line.work, share(line.work, report.result.cycles)
         rows[line.work > 0].append((line.span.line, line.text, line.pipe, line.executions, *cycles))
     columns = ("line", "instruction", "pipe", "times", "occupied", "waits", "share")
-    made = {
+    blocks = {
         works: PageTable("", columns, tuple(own), numbers=(0, 3, 4, 5, 6), heat=4, lines=0, most=40)
         for works, own in rows.items()
         if own
     }
-    if True in made:
+    if True in blocks:
         yield replace(
-            made[True],
+            blocks[True],
             caption="Cycles that each instruction occupies its pipe, and cycles that the pipe waits for others",
         )
-    if False in made:
-        yield Folded(f"{len(rows[False])} instructions that only wait or set flags", (made[False],))
+    if False in blocks:
+        yield Folded(f"{len(rows[False])} instructions that only wait or set flags", (blocks[False],))
 
 
 def cast_blocks(document: Document) -> Iterator[Block]:
@@ -439,13 +439,13 @@ def cast_blocks(document: Document) -> Iterator[Block]:
     casts = document.get("casts")
     if not isinstance(casts, list | tuple) or not casts:
         return
-    found = [each for each in casts if isinstance(each, dict)]
-    names = tuple(f"line {each['line']}: {each['src']} -> {each['dst']}" for each in found)
-    counts = {name: tuple(_count(each, name) for each in found) for name in ("elements", *_OUTCOMES)}
+    lines = [line for line in casts if isinstance(line, dict)]
+    names = tuple(f"line {line['line']}: {line['src']} -> {line['dst']}" for line in lines)
+    counts = {name: tuple(_count(line, name) for line in lines) for name in ("elements", *_OUTCOMES)}
     others = [sum(values) for values in zip(*(counts[name] for name in _OUTCOMES), strict=True)]
     exact = tuple(whole - other for whole, other in zip(counts["elements"], others, strict=True))
     series = [Series("exact", exact, "exact"), *(Series(heading_of(name), counts[name], name) for name in _OUTCOMES)]
-    yield Bars("Results of casts", "numbers", names, tuple(each for each in series if any(each.values)))
+    yield Bars("Results of casts", "numbers", names, tuple(bars for bars in series if any(bars.values)))
 
 
 def _count(entry: Mapping[str, Json], name: str) -> int:
@@ -482,26 +482,26 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
 
 def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
     """Yield the chain of results that limits a run of bundles, link by link."""
-    found = report.latencies
-    if found is None or not found.links:
+    latencies = report.latencies
+    if latencies is None or not latencies.links:
         return
-    ran = {each.link: each for each in reversed(shown.chain)}
+    ran = {step.link: step for step in reversed(shown.chain)}
     rows = tuple(
         (
             link.producer.span.line, link.names[0], link.register, link.consumer.span.line, link.names[1],
             link.distance, None if link not in ran else ran[link].end - ran[link].start,
             None if link not in ran else ran[link].nops,
         )
-        for link in dict.fromkeys(found.links)
+        for link in dict.fromkeys(latencies.links)
     )  # fmt: skip
-    bundles = f"{found.length} bundle{'s' * (found.length != 1)}"
+    bundles = f"{latencies.length} bundle{'s' * (latencies.length != 1)}"
     what = (
         "The dependence chain that limits the run"
-        if found.binds
+        if latencies.binds
         else "The longest dependence chain, which is not a limit"
     )
     yield PageTable(
-        f"{what}: {bundles}, {grouped(found.trips)} times; {found.costs()}",
+        f"{what}: {bundles}, {grouped(latencies.trips)} times; {latencies.costs()}",
         ("line", "producer", "register", "read by line", "consumer", "distance, bundles", "taken, cycles", "NOPs"),
         rows, numbers=(0, 3, 5, 6, 7), heat=5, lines=0,
     )  # fmt: skip
@@ -518,10 +518,10 @@ def _bundles(report: RunReport, shown: RunTimeline) -> PageTable:
             own[0] += 1
             own[1] += execution.start - last
             last = execution.start
-    found = sorted(spent.items(), key=lambda item: -item[1][1])
+    costliest = sorted(spent.items(), key=lambda item: -item[1][1])
     rows: list[tuple[Cell, ...]] = [
         (tree.instructions[number].span.line, tree.instructions[number].text, times, cycles, cycles - times)
-        for number, (times, cycles) in found
+        for number, (times, cycles) in costliest
     ]
     rows.append((None, "after the last bundle: latency of its results", 1, timeline.end - 1 - last, None))
     caption = (
@@ -536,21 +536,22 @@ def _named(row: DrawnOperation) -> str:
     return row.text if row.text == row.name else f"{row.text}: {row.name}"
 
 
-def _words(found: Share) -> tuple[str, str, str]:
-    return str(found.basis), str(found.standing), ", ".join(found.operations)
+def _words(entry: Share) -> tuple[str, str, str]:
+    return str(entry.basis), str(entry.standing), ", ".join(entry.operations)
 
 
 def _facts(report: RunReport) -> Iterator[Block]:
     if not report.result.untimed:
         rests = tuple(
-            (*_words(each), each.cycles, share(each.cycles, report.result.cycles)) for each in report.trust.shares
+            (*_words(entry), entry.cycles, share(entry.cycles, report.result.cycles)) for entry in report.trust.shares
         )
         columns = ("evidence", "compared with it", "operations", "cycles", "share")
         yield PageTable("Evidence for the cycles", columns, rests, numbers=(3, 4))
     if report.sensitivities:
         caption = "Change in cycles if a number of a fact is 10 % lower, and 10 % higher"
         weights = tuple(
-            (each.fact, str(each.status), f"{each.value}", each.less, each.more) for each in report.sensitivities
+            (sensitivity.fact, str(sensitivity.status), f"{sensitivity.value}", sensitivity.less, sensitivity.more)
+            for sensitivity in report.sensitivities
         )
         yield PageTable(
             caption, ("number", "status", "value", "-10 %", "+10 %"), weights, numbers=(2, 3, 4), most=WEIGHTIEST

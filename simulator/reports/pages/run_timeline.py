@@ -96,17 +96,17 @@ def chain_steps(links: Sequence[AwaitedResult], result: Result, window: tuple[in
     """Yield the chain as executed in a window, trip by trip; of overlapping trips, only the first."""
     if not links:
         return
-    instructions, place, begun = result.loaded.tree.instructions, 0, None
+    instructions, index, begun = result.loaded.tree.instructions, 0, None
     empty = 0  # bundles of nothing so far
     for number, execution in enumerate(result.timing.executions):
         if execution.start >= window[1]:
             return
-        if begun is not None and execution.instruction == links[place].consumer.bundle:
+        if begun is not None and execution.instruction == links[index].consumer.bundle:
             producer, start, before = begun
             if start >= window[0]:
-                yield BindingLink(links[place], producer, start, execution.start, empty - before)
-            place, begun = (place + 1) % len(links), None
-        if begun is None and execution.instruction == links[place].producer.bundle:
+                yield BindingLink(links[index], producer, start, execution.start, empty - before)
+            index, begun = (index + 1) % len(links), None
+        if begun is None and execution.instruction == links[index].producer.bundle:
             begun = number, execution.start, empty
         empty += instructions[execution.instruction].text == "nop"
 
@@ -136,18 +136,18 @@ def run_timeline(result: Result, window: Window | None = None, links: Sequence[A
             "Each operation is drawn as a whole: waits, then work, with causes in a fixed order; `--window A:B` shows "
             "every cycle of a part."
         )
-    found = make_timeline("", tree, timing, recorder, Window(start, end))
+    timeline = make_timeline("", tree, timing, recorder, Window(start, end))
     if not in_detail:
-        segments = (cut_segment(each, start, end) for each in operation_segments(timing, start, end))
-        found = replace(found, segments=tuple(each for each in segments if each.start < each.end))
-    if found.cut is not None:
+        segments = (cut_segment(segment, start, end) for segment in operation_segments(timing, start, end))
+        timeline = replace(timeline, segments=tuple(segment for segment in segments if segment.start < segment.end))
+    if timeline.cut is not None:
         notes.append(
-            f"The timeline ends in cycle {found.cut:,}, at its largest size; choose a part with `--window A:B`."
+            f"The timeline ends in cycle {timeline.cut:,}, at its largest size; choose a part with `--window A:B`."
         )
-    needed = dependences(tree, found)
-    path = critical_path(found, needed) if target.has_tiles else ()
+    needed = dependences(tree, timeline)
+    path = critical_path(timeline, needed) if target.has_tiles else ()
     chain = chain_steps(tuple(dict.fromkeys(links)), result, (start, end))
-    return RunTimeline(found, needed, path, tuple(notes), tuple(chain))
+    return RunTimeline(timeline, needed, path, tuple(notes), tuple(chain))
 
 
 def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
@@ -162,8 +162,8 @@ def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
     if shown.chain:
         own = {(row.execution, row.pipe): items[row.index] for row in rows}
         chain = [
-            (each.start, each.end, _CHAIN, own.get((each.execution, each.link.producer.slot.name), 0))
-            for each in shown.chain
+            (link.start, link.end, _CHAIN, own.get((link.execution, link.link.producer.slot.name), 0))
+            for link in shown.chain
         ]
         by_row = {_BINDING: chain, **by_row}
     for segment in timeline.segments:
@@ -173,7 +173,7 @@ def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
     if not result.loaded.target.has_tiles:
         by_row |= _latencies(timeline, rows, items)
     columns = interval_columns(by_row.values(), timeline.start)
-    columns["operations"] = _operations(result, shown, rows, {name: place for place, name in enumerate(by_row)})
+    columns["operations"] = _operations(result, shown, rows, {name: index for index, name in enumerate(by_row)})
     used = {tone for intervals in by_row.values() for _, _, tone, _ in intervals}
     return Lanes(
         caption=f"Cycles {grouped(timeline.start)} .. {grouped(timeline.end)} of {grouped(timeline.total)}",
@@ -181,7 +181,9 @@ def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
         start=timeline.start,
         end=timeline.end,
         rows=tuple(by_row),
-        tones=tuple(each if number in used else replace(each, name="") for number, each in enumerate(_ALL_TONES)),
+        tones=tuple(
+            lane_tone if number in used else replace(lane_tone, name="") for number, lane_tone in enumerate(_ALL_TONES)
+        ),
         packed=Packed(columns),
         details="operations",
         notes=shown.notes,
@@ -212,7 +214,7 @@ def _latencies(
     timeline: Timeline, rows: Sequence[DrawnOperation], items: Mapping[int, int]
 ) -> dict[str, list[_Interval]]:
     """Return rows for the cycles from the issue of an operation to its result: as many per slot as overlap."""
-    found: dict[str, list[_Interval]] = {}
+    latencies: dict[str, list[_Interval]] = {}
     for pipe in timeline.pipes:
         own = [
             (start, end, items[row.index])
@@ -224,8 +226,8 @@ def _latencies(
         tracks = free_tracks((start, end) for start, end, _ in own)
         for track, (start, end, item) in zip(tracks, own, strict=True):
             name = f"{pipe} {_ABOVE}" + (f" {track}" if track > 1 else "")
-            found.setdefault(name, []).append((start, end, _WINDOW, item))
-    return found
+            latencies.setdefault(name, []).append((start, end, _WINDOW, item))
+    return latencies
 
 
 def _operations(
@@ -233,13 +235,15 @@ def _operations(
 ) -> dict[str, Json]:
     """Return the columns that describe operations; see `lanes.operations` in `lanes_data.js`."""
     tree, timing = result.loaded.tree, result.timing
-    numbers = {execution: place for place, execution in enumerate(sorted({row.execution for row in rows}))}
-    told = [timing.executions[execution].instruction for execution in numbers]
-    instructions = {number: place for place, number in enumerate(dict.fromkeys(told))}
-    names = {name: place for place, name in enumerate(dict.fromkeys(row.name for row in rows))}
+    numbers = {execution: index for index, execution in enumerate(sorted({row.execution for row in rows}))}
+    executed = [timing.executions[execution].instruction for execution in numbers]
+    instructions = {number: index for index, number in enumerate(dict.fromkeys(executed))}
+    names = {name: index for index, name in enumerate(dict.fromkeys(row.name for row in rows))}
     item = {row.index: number for number, row in enumerate(rows)}
-    edges = sorted((item[each.producer], item[each.consumer], each.why) for each in shown.dependences)
-    whys = {why: place for place, why in enumerate(dict.fromkeys(why for _, _, why in edges))}
+    edges = sorted(
+        (item[dependence.producer], item[dependence.consumer], dependence.why) for dependence in shown.dependences
+    )
+    whys = {why: index for index, why in enumerate(dict.fromkeys(why for _, _, why in edges))}
     return {
         "names": list(names),
         "name": [names[row.name] for row in rows],
@@ -248,7 +252,7 @@ def _operations(
         "start": _differences((row.start for row in rows), shown.timeline.start),
         "length": [row.end - row.start for row in rows],
         "execution": _differences(numbers[row.execution] for row in rows),
-        "instruction": [instructions[number] for number in told],
+        "instruction": [instructions[number] for number in executed],
         "instructions": [_instruction(tree, number) for number in instructions],
         "producer": _differences(edge[0] for edge in edges),
         "consumer": _differences(edge[1] for edge in edges),
@@ -259,8 +263,8 @@ def _operations(
 
 
 def _instruction(tree: Tree, number: int) -> Json:
-    found = tree.instructions[number]
-    return {"text": found.text, "line": 0 if found.inserted else found.span.line}
+    instruction = tree.instructions[number]
+    return {"text": instruction.text, "line": 0 if instruction.inserted else instruction.span.line}
 
 
 def _bytes(tree: Tree, numbers: Mapping[int, int]) -> dict[str, Json]:
@@ -323,12 +327,12 @@ def value_blocks(name: str, array: Codes, fmt: Format) -> Iterator[Block]:
     if every > 1:
         caption = f"{caption}, one element in {every}"
     values, times = _distinct(np.ascontiguousarray(codes).reshape(-1)[::every], fmt)
-    known = np.isfinite(values)
+    finite_mask = np.isfinite(values)
     marks = tuple((label, float(count)) for label, count in _counts(values, times, fmt))
-    if not known.any():
+    if not finite_mask.any():
         yield Histogram(f"{caption}: no finite values", (), (), marks)
         return
-    finite, weights = values[known], None if times is None else times[known]
+    finite, weights = values[finite_mask], None if times is None else times[finite_mask]
     counts, edges = _histogram(finite, weights, fmt)
     low, high = finite.min(), finite.max()
     mean = np.average(finite, weights=weights)

@@ -88,14 +88,14 @@ class _Use:
 
 def buffer_maps(tree: Tree, timing: Timing, target: Target) -> tuple[BufferMap, ...]:
     """Return the map of every buffer that the program touches."""
-    found = []
+    maps = []
     for name, memory in target.memories.items():
         uses = _uses(tree, timing, name)
         if uses:
             stretches = tuple(_merged(uses))
             peak, cycle = _peak(stretches)
-            found.append(BufferMap(name, memory.capacity_bytes, stretches, peak, cycle))
-    return tuple(found)
+            maps.append(BufferMap(name, memory.capacity_bytes, stretches, peak, cycle))
+    return tuple(maps)
 
 
 def _uses(tree: Tree, timing: Timing, space: str) -> dict[Interval, _Use]:
@@ -161,9 +161,9 @@ def _merged(uses: dict[Interval, _Use]) -> Iterator[BufferStretch]:
         yield _stretch(open_at, open_use)
 
 
-def _stretch(place: Interval, use: _Use) -> BufferStretch:
+def _stretch(interval: Interval, use: _Use) -> BufferStretch:
     return BufferStretch(
-        *place,
+        *interval,
         tuple(sorted(use.written_by)),
         tuple(sorted(use.read_by)),
         tuple(joined((start, end) for start, end, write in use.events if write)),
@@ -191,7 +191,7 @@ def _lives(events: Sequence[tuple[int, int, bool]]) -> Iterator[Interval]:
 def joined(intervals: Iterator[Interval] | Sequence[Interval]) -> Iterator[Interval]:
     """Yield the union of intervals, in order."""
     current: Interval | None = None
-    for start, end in sorted(each for each in intervals if each[0] < each[1]):
+    for start, end in sorted(interval for interval in intervals if interval[0] < interval[1]):
         if current is not None and start <= current[1]:
             current = (current[0], max(current[1], end))
             continue
@@ -401,19 +401,19 @@ class KernelKeys(Keys):
 
 
 def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    found = kernel_report(report.result)
+    overview = kernel_report(report.result)
     yield Text()
     yield Text("kernel", style="bold")
-    yield from _overlap_text(found.overlap)
-    yield Text(found.bound.sentence() if found.bound else "No pipe has any work")
+    yield from _overlap_text(overview.overlap)
+    yield Text(overview.bound.sentence() if overview.bound else "No pipe has any work")
     yield Text()
-    yield _lines(found)
-    for launches in found.launches:
+    yield _lines(overview)
+    for launches in overview.launches:
         yield Text()
         yield from _launches(launches)
-    for each in found.buffers:
+    for buffer in overview.buffers:
         yield Text()
-        yield from _buffer(each, found.total, width)
+        yield from _buffer(buffer, overview.total, width)
 
 
 def _overlap_text(overlap: PipeOverlap) -> Iterator[RenderableType]:
@@ -431,13 +431,13 @@ def _overlap_text(overlap: PipeOverlap) -> Iterator[RenderableType]:
 
 def _lines(report: KernelReport) -> Table:
     numbers = (">times", ">cycles each", ">pipe cycles", ">share of pipe")
-    made = table(">line", "instruction", "pipe", *numbers, "mostly")
+    grid = table(">line", "instruction", "pipe", *numbers, "mostly")
     for cost in report.lines:
         line = cost.line
-        each = f"{line.cycles / line.executions:,.1f}"
-        cells = (grouped(line.executions), each, grouped(line.pipe_cycles), f"{100 * cost.share:.1f} %")
-        made.add_row(str(line.span.line), line.text, line.pipe, *cells, str(cost.mostly or ""))
-    return made
+        mean = f"{line.cycles / line.executions:,.1f}"
+        cells = (grouped(line.executions), mean, grouped(line.pipe_cycles), f"{100 * cost.share:.1f} %")
+        grid.add_row(str(line.span.line), line.text, line.pipe, *cells, str(cost.mostly or ""))
+    return grid
 
 
 def _launches(launches: InstructionLaunches) -> Iterator[RenderableType]:
@@ -464,12 +464,12 @@ def _named(line: LineLaunches) -> str:
     return line.text if line.number is None else f"{line.text} ({line.number})"
 
 
-def _buffer(each: BufferMap, total: int, width: int) -> Iterator[RenderableType]:
+def _buffer(buffer: BufferMap, total: int, width: int) -> Iterator[RenderableType]:
     yield Text(
-        f"buffer {each.name} over time: at most {grouped(each.peak_bytes)} of {grouped(each.capacity)} bytes in use "
-        f"({share(each.peak_bytes, each.capacity)}), first in cycle {grouped(each.peak_cycle)}"
+        f"buffer {buffer.name} over time: at most {grouped(buffer.peak_bytes)} of {grouped(buffer.capacity)} bytes in "
+        f"use ({share(buffer.peak_bytes, buffer.capacity)}), first in cycle {grouped(buffer.peak_cycle)}"
     )
-    shown = each.stretches[:_ROWS]
+    shown = buffer.stretches[:_ROWS]
     names = [f"{grouped(s.start)} to {grouped(s.end - 1)}{' s' if s.scratch else ''}" for s in shown]
     users = [f"{_numbers(s.written_by)} > {_numbers(s.read_by)}" for s in shown]
     wide, used = max(map(len, names)), max(len("lines"), *map(len, users))
@@ -484,8 +484,8 @@ def _buffer(each: BufferMap, total: int, width: int) -> Iterator[RenderableType]
         letters |= {*picture}
         row = f"{name:<{wide}}  {lines:<{used}}  {live:>7}  {picture}"
         yield Text(f"  {row}", no_wrap=True, overflow="ignore")
-    if len(each.stretches) > len(shown):
-        yield indented(Text(f"and {len(each.stretches) - len(shown)} more (--json has all)"))
+    if len(buffer.stretches) > len(shown):
+        yield indented(Text(f"and {len(buffer.stretches) - len(shown)} more (--json has all)"))
     yield indented(Text(", ".join(meaning for letter, meaning in _LEGEND.items() if letter in letters), style="dim"))
 
 
@@ -495,13 +495,13 @@ def _numbers(lines: Sequence[int]) -> str:
 
 def _picture(stretch: BufferStretch, total: int, buckets: int) -> str:
     """Return one character per bucket of cycles."""
-    found = []
+    marks = []
     for bucket in range(buckets):
         span = (bucket * total // buckets, max((bucket + 1) * total // buckets, bucket * total // buckets + 1))
         writes, reads = _within(stretch.writes, span), _within(stretch.reads, span)
         live = _within(stretch.live, span)
-        found.append("b" if writes and reads else "w" if writes else "r" if reads else "=" if live else ".")
-    return "".join(found)
+        marks.append("b" if writes and reads else "w" if writes else "r" if reads else "=" if live else ".")
+    return "".join(marks)
 
 
 def _within(intervals: Sequence[Interval], span: Interval) -> bool:
@@ -528,7 +528,7 @@ def _line_costs(tree: Tree, timing: Timing) -> tuple[LineCost, ...]:
 
 def _working(tree: Tree) -> set[int]:
     """Return the instructions that touch bytes: all but flags, barriers and scalar work."""
-    return {each.instruction for each in elements(tree.root) if isinstance(each, Lowered) and each.accesses}
+    return {element.instruction for element in elements(tree.root) if isinstance(element, Lowered) and element.accesses}
 
 
 def _line_cost(line: SourceLine, spent: Mapping[Cause, int], occupied: Mapping[str, int]) -> LineCost:

@@ -115,13 +115,13 @@ class ReadAhead:
         elif isinstance(node, Loop):
             yield from self._loop_extents(node, moved, 0)
         elif isinstance(node, Lowered):
-            yield from ((each.start, each.end) for each in accesses(node, moved) if each.space == self._space)
+            yield from ((access.start, access.end) for access in accesses(node, moved) if access.space == self._space)
 
     def _loop_extents(self, loop: Loop, moved: _Moved, trip: int) -> Iterator[tuple[int, int]]:
         """Yield the same for a loop: addresses are affine in the trip, so the first and last ones bound the others."""
-        ends = (self._extents(loop.body, _advanced(moved, loop, each)) for each in (trip, loop.trips - 1))
-        for one, other in zip(*ends, strict=True):
-            yield min(one[0], other[0]), max(one[1], other[1])
+        ends = (self._extents(loop.body, _advanced(moved, loop, trip_number)) for trip_number in (trip, loop.trips - 1))
+        for first, other in zip(*ends, strict=True):
+            yield min(first[0], other[0]), max(first[1], other[1])
 
     def _count(self, node: Node) -> int:
         """Return the number of instructions that `node` executes."""
@@ -193,13 +193,13 @@ def _sums(changes: Iterable[tuple[int, int]], timeline: Timeline) -> tuple[tuple
         at = max(cycle, timeline.start)
         if timeline.holds(at):
             by_cycle[at] = by_cycle.get(at, 0) + change
-    found: list[tuple[int, int]] = []
+    points: list[tuple[int, int]] = []
     value = 0
     for cycle in sorted(by_cycle):
         value += by_cycle[cycle]
-        if not found or found[-1][1] != value:
-            found.append((cycle, value))
-    return tuple(found)
+        if not points or points[-1][1] != value:
+            points.append((cycle, value))
+    return tuple(points)
 
 
 def _lives(tree: Tree, timing: Timing, timeline: Timeline, space: str, size: int) -> list[tuple[int, int]]:
@@ -209,29 +209,29 @@ def _lives(tree: Tree, timing: Timing, timeline: Timeline, space: str, size: int
     """
     blocks = -(-size // BLOCK)
     born, used = np.full(blocks, -1, np.int64), np.full(blocks, -1, np.int64)
-    found: dict[tuple[int, int], int] = {}
+    lives: dict[tuple[int, int], int] = {}
     begun = zip(instances(tree), islice(timing.executions, timeline.executions), strict=False)
     for (lowered, deltas), execution in begun:
         touched = [access for access in accesses(lowered, deltas) if access.space == space]
-        for access in (each for each in touched if not each.write):
+        for access in (candidate for candidate in touched if not candidate.write):
             part = _blocks(access)
             used[part] = np.where(born[part] >= 0, np.maximum(used[part], execution.end), -1)
-        for access in (each for each in touched if each.write):
+        for access in (candidate for candidate in touched if candidate.write):
             part = _blocks(access)
             # A write may begin before the last read of the same bytes has ended; they are no more bytes for that.
             read = np.maximum(born[part], np.minimum(used[part], execution.start))
-            _count(born[part], np.where(used[part] >= 0, read, -1), found)
+            _count(born[part], np.where(used[part] >= 0, read, -1), lives)
             born[part], used[part] = execution.start, -1
     if (born >= 0).any():
         later = ReadAhead(tree, space, BLOCK).first_is_read(timeline.executions, born >= 0)
         used[later] = timeline.total
-    _count(born, used, found)
+    _count(born, used, lives)
     return [
-        change for (first, last), count in found.items() for change in ((first, count * BLOCK), (last, -count * BLOCK))
+        change for (first, last), count in lives.items() for change in ((first, count * BLOCK), (last, -count * BLOCK))
     ]
 
 
-def _count(born: NDArray[np.int64], used: NDArray[np.int64], found: dict[tuple[int, int], int]) -> None:
+def _count(born: NDArray[np.int64], used: NDArray[np.int64], life_counts: dict[tuple[int, int], int]) -> None:
     """Count the blocks whose lives end here; blocks that nothing read were never in use."""
     read = used >= 0
     firsts, lasts = born[read], used[read]
@@ -242,7 +242,7 @@ def _count(born: NDArray[np.int64], used: NDArray[np.int64], found: dict[tuple[i
     heads = np.concatenate(([0], bounds))
     counts = np.diff(heads, append=len(firsts))
     for first, last, count in zip(firsts[heads].tolist(), lasts[heads].tolist(), counts.tolist(), strict=True):
-        found[first, last] = found.get((first, last), 0) + count
+        life_counts[first, last] = life_counts.get((first, last), 0) + count
 
 
 def _blocks(access: Access) -> slice:
@@ -277,7 +277,7 @@ class InstructionSlice:
 
 def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
     """Return the slices of all instructions of a window, cut to it, in order of pipe, track and start."""
-    found: list[InstructionSlice] = []
+    slices: list[InstructionSlice] = []
     for pipe in timeline.pipes:
         working = [span for span in timeline.spans if span.pipe == pipe and not span.synchronises]
         working.sort(key=lambda span: (span.start, span.end))
@@ -285,13 +285,13 @@ def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
         name = f"{pipe} instructions"
         tracks = free_tracks((span.start, max(span.end, span.start + 1)) for span in working)
         for number, span in zip(tracks, working, strict=True):
-            found += _cut(timeline, name if number == 1 else f"{name} ({number})", span)
+            slices += _cut(timeline, name if number == 1 else f"{name} ({number})", span)
         before: ExecutionSpan | None = None
         for span in working:
             lower = span.since if before is None else max(span.since, before.start)
-            found += _waited(timeline, f"{pipe} waits", span, lower, segments)
+            slices += _waited(timeline, f"{pipe} waits", span, lower, segments)
             before = span
-    return tuple(found)
+    return tuple(slices)
 
 
 def _cut(timeline: Timeline, track: str, span: ExecutionSpan) -> Iterator[InstructionSlice]:
@@ -328,7 +328,7 @@ Event = dict[str, Any]
 
 def perfetto_text(
     timeline: Timeline,
-    found: Iterable[Dependence],
+    dependences: Iterable[Dependence],
     counters: Iterable[CounterTrack],
     target: str,
     inside: Iterable[LaunchSlice] = (),
@@ -339,7 +339,7 @@ def perfetto_text(
     """
     write = json.JSONEncoder(allow_nan=False).encode
     yield '{"traceEvents": ['
-    events = _events(timeline, found, counters, target, inside)
+    events = _events(timeline, dependences, counters, target, inside)
     first = True
     while piece := [*islice(events, _PIECE)]:
         yield ("" if first else ", ") + write(piece)[1:-1]
@@ -365,21 +365,21 @@ def _about(timeline: Timeline, target: str) -> Mapping[str, Any]:
 
 def _events(
     timeline: Timeline,
-    found: Iterable[Dependence],
+    dependences: Iterable[Dependence],
     counters: Iterable[CounterTrack],
     target: str,
     inside: Iterable[LaunchSlice],
 ) -> Iterator[Event]:
     instructions = instruction_slices(timeline)
     threads = _threads(timeline, instructions)
-    lines = [each for each in inside if each.start < timeline.end and each.end > timeline.start]
+    lines = [launch for launch in inside if launch.start < timeline.end and launch.end > timeline.start]
     threads |= {_LINES: _APART * (len(timeline.pipes) + 1)} if lines else {}
     yield from _names(threads, target)
     yield from _slices(timeline, threads)
     yield from _moments((row for row in timeline.rows if row.start == row.end and timeline.holds(row.end)), threads)
-    yield from (_instruction(each, threads[each.track]) for each in instructions)
-    yield from (_line_of_launch(each, timeline, threads[_LINES]) for each in lines)
-    yield from _flows(timeline, found, threads)
+    yield from (_instruction(part, threads[part.track]) for part in instructions)
+    yield from (_line_of_launch(launch, timeline, threads[_LINES]) for launch in lines)
+    yield from _flows(timeline, dependences, threads)
     for counter in counters:
         for cycle, value in counter.values:
             yield {"ph": "C", "pid": _PROCESS, "ts": cycle, "name": counter.name, "args": {"value": value}}
@@ -390,20 +390,20 @@ def _threads(timeline: Timeline, instructions: Iterable[InstructionSlice]) -> di
 
     Viewers that ignore the order of threads sort them by number. The numbers of pipes do not depend on the window.
     """
-    tracks = sorted({(each.span.pipe, each.cause is not None, len(each.track), each.track) for each in instructions})
+    tracks = sorted({(part.span.pipe, part.cause is not None, len(part.track), part.track) for part in instructions})
     return {
-        name: _APART * place + number
-        for place, pipe in enumerate(timeline.pipes, 1)
-        for number, name in enumerate((pipe, *(each[-1] for each in tracks if each[0] == pipe)))
+        name: _APART * index + number
+        for index, pipe in enumerate(timeline.pipes, 1)
+        for number, name in enumerate((pipe, *(track[-1] for track in tracks if track[0] == pipe)))
     }
 
 
 def _names(threads: Mapping[str, int], target: str) -> Iterator[Event]:
     yield {"ph": "M", "pid": _PROCESS, "name": "process_name", "args": {"name": f"core 0 ({target})"}}
-    for place, (track, number) in enumerate(threads.items()):
+    for index, (track, number) in enumerate(threads.items()):
         about = {"ph": "M", "pid": _PROCESS, "tid": number}
         yield {**about, "name": "thread_name", "args": {"name": track}}
-        yield {**about, "name": "thread_sort_index", "args": {"sort_index": place}}
+        yield {**about, "name": "thread_sort_index", "args": {"sort_index": index}}
 
 
 def _slice(thread: int, start: int, end: int, name: str, kind: str, about: Event) -> Event:
@@ -436,25 +436,25 @@ def _moments(rows: Iterable[DrawnOperation], threads: Mapping[str, int]) -> Iter
         yield _slice(threads[row.pipe], row.end, row.end, row.name, "moment", about)
 
 
-def _line_of_launch(each: LaunchSlice, timeline: Timeline, thread: int) -> Event:
+def _line_of_launch(launch: LaunchSlice, timeline: Timeline, thread: int) -> Event:
     """Return the slice of a line of a launch, cut to the window."""
-    start, end = max(each.start, timeline.start), min(each.end, timeline.end)
-    return _slice(thread, start, end, each.text, "launch", {"cause": str(each.cause), "line": each.number})
+    start, end = max(launch.start, timeline.start), min(launch.end, timeline.end)
+    return _slice(thread, start, end, launch.text, "launch", {"cause": str(launch.cause), "line": launch.number})
 
 
-def _instruction(each: InstructionSlice, thread: int) -> Event:
+def _instruction(part: InstructionSlice, thread: int) -> Event:
     """Return the slice of an instruction, executing or waiting; a wait is named after its cause."""
-    span = each.span
-    name, kind = (span.text, "instruction") if each.cause is None else (each.cause, "wait")
+    span = part.span
+    name, kind = (span.text, "instruction") if part.cause is None else (part.cause, "wait")
     about = {"execution": span.execution, "instruction": span.text, "line": span.line}
-    return _slice(thread, each.start, each.end, name, kind, about)
+    return _slice(thread, part.start, part.end, name, kind, about)
 
 
-def _flows(timeline: Timeline, found: Iterable[Dependence], threads: Mapping[str, int]) -> Iterator[Event]:
+def _flows(timeline: Timeline, dependences: Iterable[Dependence], threads: Mapping[str, int]) -> Iterator[Event]:
     """Yield both ends of every arrow: from the last cycle of the producer to the first of the consumer."""
     rows = {row.index: row for row in timeline.rows}
     own = timeline.by_operation()
-    for number, dependence in enumerate(found, 1):
+    for number, dependence in enumerate(dependences, 1):
         producer, consumer = rows[dependence.producer], rows[dependence.consumer]
         leaves = _leaves(timeline, producer, own.get(producer.index, ()))
         arrives = _arrives(timeline, consumer, own.get(consumer.index, ()))

@@ -30,10 +30,10 @@ class Window:
         Raises:
             ReadError: the text has another form, or the window is empty.
         """
-        found = _FORM.fullmatch(text)
-        if found is None:
+        match = _FORM.fullmatch(text)
+        if match is None:
             raise ReadError(f"--window {text}: expected A:B", legal=("100:200", "100:", ":200"))
-        start, end = (int(part) if part else None for part in found.groups())
+        start, end = (int(part) if part else None for part in match.groups())
         if end is not None and end <= (start or 0):
             raise ReadError(f"--window {text}: nothing happens between cycle {start or 0} and cycle {end}")
         return cls(start or 0, end)
@@ -99,15 +99,15 @@ class SegmentRecorder(IgnoresBlocks):
         """Keep a segment that overlaps the window."""
         if self.until is not None and start >= self.until:
             return
-        found = PipeSegment(pipe, start, end, cause, operation)
+        new_segment = PipeSegment(pipe, start, end, cause, operation)
         if operation is not None:
             # Pipes report when a segment ends, so the earliest need not come first.
-            known = self.first.get(operation)
-            if known is None or start < known.start:
-                self.first[operation] = found
+            first_segment = self.first.get(operation)
+            if first_segment is None or start < first_segment.start:
+                self.first[operation] = new_segment
         if end <= self._window.start:
             return
-        self.segments.append(found)
+        self.segments.append(new_segment)
         # A quarter more at times, so that sorting is rare.
         if len(self.segments) > self._limit + self._limit // 4:
             self._drop()
@@ -126,13 +126,13 @@ def free_tracks(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
     """Yield the track, from 1, of each [start, end) in order of start: the lowest free one."""
     free: list[int] = []
     taken: list[tuple[int, int]] = []
-    made = 0
+    tracks = 0
     for start, end in spans:
         while taken and taken[0][0] <= start:
             heappush(free, heappop(taken)[1])
         if not free:
-            made += 1
-            heappush(free, made)
+            tracks += 1
+            heappush(free, tracks)
         number = heappop(free)
         heappush(taken, (end, number))
         yield number

@@ -90,11 +90,11 @@ class Timeline:
     def by_operation(self) -> Mapping[int, list[PipeSegment]]:
         """Return the segments of each operation on the pipe that executes it, in order."""
         pipe_of = {row.index: row.pipe for row in self.rows}
-        found: dict[int, list[PipeSegment]] = {}
+        segments: dict[int, list[PipeSegment]] = {}
         for segment in self.segments:
             if segment.operation is not None and pipe_of.get(segment.operation) == segment.pipe:
-                found.setdefault(segment.operation, []).append(segment)
-        return found
+                segments.setdefault(segment.operation, []).append(segment)
+        return segments
 
 
 def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecorder, window: Window) -> Timeline:
@@ -106,7 +106,9 @@ def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecor
     start, end = window.within(timing.total)
     if recorder.cut is not None:
         end = min(end, recorder.cut)
-    kept = [cut_segment(each, start, end) for each in recorder.segments if each.start < end and each.end > start]
+    kept = [
+        cut_segment(segment, start, end) for segment in recorder.segments if segment.start < end and segment.end > start
+    ]
     rows: list[DrawnOperation] = []
     spans: list[ExecutionSpan] = []
     executions = 0
@@ -121,13 +123,15 @@ def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecor
             executions = number + 1
             continue
         waits, synchronises = lowered.waits(number)
-        made = tuple(_rows(tree, timing, recorder, waits, members, before))
-        shown = [row for row in made if row.retired >= start and _known(row, recorder) < end]
+        all_rows = tuple(_rows(tree, timing, recorder, waits, members, before))
+        shown = [row for row in all_rows if row.retired >= start and _known(row, recorder) < end]
         if shown:
             executions = number + 1
             rows += shown
             execution = timing.executions[number]
-            spans.append(_span(tree.instructions[execution.instruction].pipe, execution, made, synchronises, recorder))
+            spans.append(
+                _span(tree.instructions[execution.instruction].pipe, execution, all_rows, synchronises, recorder)
+            )
     return Timeline(
         title=title,
         start=start,
@@ -137,7 +141,7 @@ def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecor
         rows=tuple(row for row in rows if min(row.dispatched, row.start) < end),
         sent=tuple(row for row in rows if min(row.dispatched, row.start) >= end),
         spans=tuple(spans),
-        segments=tuple(sorted(kept, key=lambda each: (each.start, each.end, each.pipe))),
+        segments=tuple(sorted(kept, key=lambda segment: (segment.start, segment.end, segment.pipe))),
         executions=executions,
         cut=recorder.cut,
     )
@@ -177,9 +181,9 @@ def _rows(
 ) -> Iterator[DrawnOperation]:
     """Yield the operations of one execution; everything before it has retired in cycle `retired`."""
     instruction = tree.instructions[timing.executions[members[0].execution].instruction]
-    for place, operation in enumerate(members):
+    for index, operation in enumerate(members):
         retired = max(retired, operation.end)
-        works = place not in waits and bool(operation.causes)
+        works = index not in waits and bool(operation.causes)
         yield DrawnOperation(
             index=operation.index,
             execution=operation.execution,
@@ -211,14 +215,14 @@ def _known(row: DrawnOperation, recorder: SegmentRecorder) -> int:
 
 
 def _span(
-    main: str, execution: Execution, made: tuple[DrawnOperation, ...], synchronises: bool, recorder: SegmentRecorder
+    main: str, execution: Execution, rows: tuple[DrawnOperation, ...], synchronises: bool, recorder: SegmentRecorder
 ) -> ExecutionSpan:
-    last = max(made, key=lambda row: (row.end, row.index))
-    first = next((row for row in made if row.pipe == main), made[0])
+    last = max(rows, key=lambda row: (row.end, row.index))
+    first = next((row for row in rows if row.pipe == main), rows[0])
     return ExecutionSpan(
         execution=first.execution,
-        pipe=first.pipe if main not in {row.pipe for row in made} else main,
-        since=min(execution.start, *(_known(row, recorder) for row in made)),
+        pipe=first.pipe if main not in {row.pipe for row in rows} else main,
+        since=min(execution.start, *(_known(row, recorder) for row in rows)),
         start=execution.start,
         end=execution.end,
         synchronises=synchronises,
@@ -284,26 +288,26 @@ def _of_bytes(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
             continue
         touched = accesses(lowered, deltas)
         consumer = spans[number].first
-        for access in (each for each in touched if not each.write):
+        for access in (candidate for candidate in touched if not candidate.write):
             for writer, who in reversed(written.get(access.space, ())):
                 if _overlap(writer, access):
                     producer = spans[who].last
                     if producer in shown and consumer in shown:
                         yield Dependence(producer, consumer, f"{access.space} bytes {_common(writer, access)}")
                     break
-        for access in (each for each in touched if each.write):
-            known = written.setdefault(access.space, [])
-            known[:] = [(old, who) for old, who in known if old.start < access.start or old.end > access.end]
-            known.append((access, number))
+        for access in (candidate for candidate in touched if candidate.write):
+            writers = written.setdefault(access.space, [])
+            writers[:] = [(old, who) for old, who in writers if old.start < access.start or old.end > access.end]
+            writers.append((access, number))
 
 
-def _overlap(one: Access, other: Access) -> bool:
+def _overlap(first: Access, other: Access) -> bool:
     """Return whether the extents meet; rows in between that only one of them touches count as meeting."""
-    return one.start < other.end and other.start < one.end
+    return first.start < other.end and other.start < first.end
 
 
-def _common(one: Access, other: Access) -> str:
-    return f"{max(one.start, other.start)} .. {min(one.end, other.end) - 1}"
+def _common(first: Access, other: Access) -> str:
+    return f"{max(first.start, other.start)} .. {min(first.end, other.end) - 1}"
 
 
 # The critical path of a window: the operations one behind the other that take all of its cycles.
@@ -333,37 +337,41 @@ class _Known:
     at_barrier: bool
 
 
-def critical_path(timeline: Timeline, found: Iterable[Dependence]) -> tuple[PathStep, ...]:
+def critical_path(timeline: Timeline, edges: Iterable[Dependence]) -> tuple[PathStep, ...]:
     """Return the path in order of its cycles; its steps are disjoint and cover every cycle up to the last end.
 
     `found` are the dependences of the window.
     """
-    known = _known_waits(timeline)
-    if not known:
+    waits = _known_waits(timeline)
+    if not waits:
         return ()
     needs: dict[int, list[int]] = {}
-    for each in found:
-        needs.setdefault(each.consumer, []).append(each.producer)
-    before, barriers = _before_on_pipe(known), _last_before(known)
-    current: _Known | None = max(known.values(), key=lambda each: (each.row.end, each.row.index))
-    cycle = min(max(each.row.end for each in known.values()), timeline.end)
+    for dependence in edges:
+        needs.setdefault(dependence.consumer, []).append(dependence.producer)
+    before, barriers = _before_on_pipe(waits), _last_before(waits)
+    current: _Known | None = max(waits.values(), key=lambda wait: (wait.row.end, wait.row.index))
+    cycle = min(max(known_wait.row.end for known_wait in waits.values()), timeline.end)
     steps: list[PathStep] = []
     while current is not None and cycle > timeline.start:
         begin = max(timeline.start, min(current.begin, cycle))
         if begin < cycle:
             steps.append(PathStep(begin, cycle, current.row))
         cycle, index = begin, current.row.index
-        ended = [(known[each].row.end, each) for each in needs.get(index, ()) if each in known and each < index]
+        ended = [
+            (waits[producer].row.end, producer)
+            for producer in needs.get(index, ())
+            if producer in waits and producer < index
+        ]
         if current.at_barrier and index in barriers:
-            ended.append((known[barriers[index]].row.end, barriers[index]))
+            ended.append((waits[barriers[index]].row.end, barriers[index]))
         if index in before:
-            ended.append((known[before[index]].released, before[index]))
-        possible = [each for each in ended if each[0] <= cycle]
+            ended.append((waits[before[index]].released, before[index]))
+        possible = [candidate for candidate in ended if candidate[0] <= cycle]
         if not possible:
             break
-        last = max(possible, key=lambda each: each[0])[0]
+        last = max(possible, key=lambda candidate: candidate[0])[0]
         # Of what ended in the same cycle, the operation before it on its pipe comes last and is taken.
-        current = known[next(number for end, number in reversed(possible) if end == last)]
+        current = waits[next(number for end, number in reversed(possible) if end == last)]
         if last < cycle:
             steps.append(PathStep(max(last, timeline.start), cycle, None))
             cycle = max(last, timeline.start)
@@ -381,35 +389,35 @@ def _known_waits(timeline: Timeline) -> Mapping[int, _Known]:
 
 
 def _cycles(row: DrawnOperation, segments: Sequence[PipeSegment]) -> _Known:
-    work = [each for each in segments if each.cause not in WAITING]
+    work = [segment for segment in segments if segment.cause not in WAITING]
     waits = len(work) < len(segments)
-    released = max((each.end for each in segments), default=row.end)
+    released = max((segment.end for segment in segments), default=row.end)
     begin = work[0].start if work and not (waits and row.start == row.end) else released
-    return _Known(row, begin, released, any(each.cause is Cause.BARRIER for each in segments))
+    return _Known(row, begin, released, any(segment.cause is Cause.BARRIER for segment in segments))
 
 
-def _before_on_pipe(known: Mapping[int, _Known]) -> Mapping[int, int]:
+def _before_on_pipe(waits: Mapping[int, _Known]) -> Mapping[int, int]:
     """Return for each operation the previous one on its pipe."""
     last: dict[str, int] = {}
-    found: dict[int, int] = {}
-    for index in sorted(known):
-        pipe = known[index].row.pipe
+    previous: dict[int, int] = {}
+    for index in sorted(waits):
+        pipe = waits[index].row.pipe
         if pipe in last:
-            found[index] = last[pipe]
+            previous[index] = last[pipe]
         last[pipe] = index
-    return found
+    return previous
 
 
-def _last_before(known: Mapping[int, _Known]) -> Mapping[int, int]:
+def _last_before(waits: Mapping[int, _Known]) -> Mapping[int, int]:
     """Return for each operation the earlier one, on any pipe, that ended last."""
-    found: dict[int, int] = {}
+    latest: dict[int, int] = {}
     last: int | None = None
-    for index in sorted(known):
+    for index in sorted(waits):
         if last is not None:
-            found[index] = last
-        if last is None or known[index].row.end >= known[last].row.end:
+            latest[index] = last
+        if last is None or waits[index].row.end >= waits[last].row.end:
             last = index
-    return found
+    return latest
 
 
 # The pipeline view as text, in the notation of llvm-mca's timeline.

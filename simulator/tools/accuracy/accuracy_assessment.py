@@ -167,10 +167,10 @@ def assess(target: Target, table: MeasuredTable) -> Accuracy:
 def by_evidence(rows: Iterable[AssessedRow]) -> dict[tuple[bool, SourceKind | None], list[AssessedRow]]:
     """Return rows grouped by fitted or held out and by source: held-out rows first, strong sources first."""
     order: list[SourceKind | None] = [*SourceKind, None]
-    found: dict[tuple[bool, SourceKind | None], list[AssessedRow]] = {}
-    for row in sorted(rows, key=lambda each: (each.row.fitted, order.index(each.row.source_kind))):
-        found.setdefault((row.row.fitted, row.row.source_kind), []).append(row)
-    return found
+    groups: dict[tuple[bool, SourceKind | None], list[AssessedRow]] = {}
+    for row in sorted(rows, key=lambda assessed: (assessed.row.fitted, order.index(assessed.row.source_kind))):
+        groups.setdefault((row.row.fitted, row.row.source_kind), []).append(row)
+    return groups
 
 
 def simulated(rows: Iterable[AssessedRow]) -> Statistics:
@@ -226,7 +226,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
     try:
         measured = _as_measured(target, row)
         if row.operation in TRANSFERS:
-            found = estimate_load(
+            estimated = estimate_load(
                 row.src.name,
                 valid_rows,
                 valid_cols,
@@ -236,11 +236,11 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 store=row.operation == STORE,
             )
         elif row.operation == CAST:
-            found = estimate(
+            estimated = estimate(
                 row.src.name, row.dst.name, rows, cols, target=measured, valid_rows=valid_rows, valid_cols=valid_cols
             )
         else:
-            found = estimate_tile_operation(
+            estimated = estimate_tile_operation(
                 row.operation,
                 row.src.name,
                 rows,
@@ -252,7 +252,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 scratch=row.parameters == BINARY,
                 runtime_valid=row.runtime_valid,
             )
-            convention = IN_PLACE if row.in_place or found.placement == IN_PLACE else convention
+            convention = IN_PLACE if row.in_place or estimated.placement == IN_PLACE else convention
     except CastsimError as error:
         if error.span is None or error.span != row.convention_span:
             error.span = row.span
@@ -262,7 +262,8 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         convention=row.convention or convention,
         simulated_rows=valid_rows,
         simulated_cols=valid_cols,
-        simulated_cycles=found.cycles + (target.cycles_around(row.convention, row.operation) if row.convention else 0),
+        simulated_cycles=estimated.cycles
+        + (target.cycles_around(row.convention, row.operation) if row.convention else 0),
         reason=_reason(target, row),
         convention_meaning=target.meaning_of(row.convention) if row.convention else "",
     )
@@ -271,12 +272,12 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
 def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
     """Return the cycles of a kernel on one core while all cores work; for errors see `castsim.run`."""
     cores = getattr(target, "cores", None)
-    found = run(
+    outcome = run(
         kernel.path, target, timing_only=True, tensors=kernel.tensors, cores=None if cores is None else cores.count,
-        index_space=[int(each) for each in kernel.index_space.split(",")],
+        index_space=[int(size) for size in kernel.index_space.split(",")],
     )  # fmt: skip
-    assert found.timing is not None
-    return found.timing.total
+    assert outcome.timing is not None
+    return outcome.timing.total
 
 
 def _as_measured(target: Target, row: MeasuredRow) -> Target:
@@ -350,16 +351,16 @@ def assess_all(
         if not (target.name in target_names() and load_target(target.name) is target)
     }
     run = partial(_assessed_group, targets=HandedTargets(own))
-    found: dict[int, Computed[AssessedRow]] = {}
+    outcomes: dict[int, Computed[AssessedRow]] = {}
     keeping = None if ledger is None else _keeping(ledger, measured, [row for _, row in items])
-    for one in resumed(Task("accuracy", run, here(None, workers)), items, workers, keeping, _TOGETHER):
-        found[one.number] = one
-        progress("rows", len(found), len(items))
+    for outcome in resumed(Task("accuracy", run, here(None, workers)), items, workers, keeping, _TOGETHER):
+        outcomes[outcome.number] = outcome
+        progress("rows", len(outcomes), len(items))
     results, start = [], 0
     for target, table in measured:
-        part = [found[number] for number in range(start, start + len(table.rows))]
-        rows = tuple(replace(one.result, row=row) for one, row in zip(part, table.rows, strict=True))
-        results.append(Accuracy(target, table, rows, tuple(one.origin for one in part)))
+        part = [outcomes[number] for number in range(start, start + len(table.rows))]
+        rows = tuple(replace(computed.result, row=row) for computed, row in zip(part, table.rows, strict=True))
+        results.append(Accuracy(target, table, rows, tuple(computed.origin for computed in part)))
         start += len(table.rows)
     return tuple(results)
 
@@ -367,15 +368,15 @@ def assess_all(
 def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> Keeping[AssessedRow]:
     """Return the store for simulated rows."""
 
-    names = [each.name for each in fields(AssessedRow) if each.name != "row"]
+    names = [attribute.name for attribute in fields(AssessedRow) if attribute.name != "row"]
 
-    def write(one: AssessedRow) -> object:
-        return [getattr(one, name) for name in names]
+    def write(assessed: AssessedRow) -> object:
+        return [getattr(assessed, name) for name in names]
 
-    def read(number: int, held: object) -> AssessedRow:
-        if not isinstance(held, list):
-            raise TypeError(f"{held!r} is not a list")
-        return AssessedRow(rows[number], **dict(zip(names, held, strict=True)))
+    def read(number: int, content: object) -> AssessedRow:
+        if not isinstance(content, list):
+            raise TypeError(f"{content!r} is not a list")
+        return AssessedRow(rows[number], **dict(zip(names, content, strict=True)))
 
     about = {
         **about_installation(),
@@ -406,19 +407,19 @@ class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
     """Pairs of a target and a table, at least one."""
 
     def __repr__(self) -> str:
-        names = ", ".join(dict.fromkeys(each.target.name for each in self.tables))
-        found = self.simulation
-        return f"<AccuracyTables {names}: {found.rows:,} rows, mean absolute error {found.mean:.2f} %>"
+        names = ", ".join(dict.fromkeys(table.target.name for table in self.tables))
+        errors = self.simulation
+        return f"<AccuracyTables {names}: {errors.rows:,} rows, mean absolute error {errors.mean:.2f} %>"
 
     @property
     def rows(self) -> tuple[AssessedRow, ...]:
         """The measured rows of all tables, each with the cycles simulated for it."""
-        return tuple(row for each in self.tables for row in each.rows)
+        return tuple(row for table in self.tables for row in table.rows)
 
     @property
     def curves(self) -> tuple[MeasuredCurve, ...]:
         """The curves of all tables: statistics per operation, pair of types and shape class."""
-        return tuple(curve for each in self.tables for curve in each.curves)
+        return tuple(curve for table in self.tables for curve in table.curves)
 
     @property
     def simulation(self) -> Statistics:
@@ -470,7 +471,7 @@ def accuracy(
         measured = [(_guessed(own.columns) if chosen is None else chosen, own)]
     else:
         targets = measured_targets() if chosen is None else [chosen]
-        measured = [(each, read_table(path)) for each in targets for path in _shipped(each)]
+        measured = [(chip, read_table(path)) for chip in targets for path in _shipped(chip)]
     kept = None if ledger is None else Path(ledger)
     return AccuracyTables(assess_all(measured, Workers(workers, scheduler), kept, progress))
 
@@ -495,6 +496,7 @@ def _guessed(columns: tuple[str, ...]) -> Target:
     best = [target for target, count in zip(targets, shared, strict=True) if count == max(shared)]
     if len(best) > 1:
         raise ReadError(
-            "the target is unclear from the columns; choose it with --target", legal=[one.name for one in best]
+            "the target is unclear from the columns; choose it with --target",
+            legal=[candidate.name for candidate in best],
         )
     return best[0]

@@ -36,7 +36,7 @@ def execute(options: Namespace) -> CommandOutcome:
         return _cross_validation(options)
     workers, ledger = workers_of(options), ledger_of(options, data=options.data)
     with resume_hint(ledger), stage_progress(options) as progress:
-        found = accuracy(
+        accuracies = accuracy(
             options.target or None,
             data=options.data,
             workers=workers.count,
@@ -46,8 +46,8 @@ def execute(options: Namespace) -> CommandOutcome:
         ).tables
 
     if (folder := output_folder(options.record, "--record")) is not None:
-        write_record(folder, found)
-    return replace(answer(accuracy_page, accuracy_document(found)), delivered=removal(ledger))
+        write_record(folder, accuracies)
+    return replace(answer(accuracy_page, accuracy_document(accuracies)), delivered=removal(ledger))
 
 
 def _cross_validation(options: Namespace) -> CommandOutcome:
@@ -58,7 +58,7 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
     """
     if options.cross_validate not in tuple(LeftOut):
         message = f"--cross-validate: '{options.cross_validate}' cannot be left out"
-        raise ReadError(message, legal=[str(each) for each in LeftOut])
+        raise ReadError(message, legal=[str(choice) for choice in LeftOut])
     legal = [target.name for target in measured_targets() if target.free_facts]
     if options.target is None:
         raise ReadError("--cross-validate needs --target", legal=legal)
@@ -68,9 +68,9 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
     if options.data is not None:
         table = read_table(Path(options.data))
     elif options.cross_validate in (LeftOut.OPERATION, LeftOut.SOURCE) or target.measured_casts is None:
-        table = together([read_table(SHIPPED / each.file) for each in target.measurements])
+        table = together([read_table(SHIPPED / measurement.file) for measurement in target.measurements])
     else:
         table = read_table(SHIPPED / target.measured_casts.file)
     with stage_progress(options) as progress:
-        found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
-    return answer(cross_validation_page, cross_validation_document(found))
+        validation = cross_validate(target, table, LeftOut(options.cross_validate), progress)
+    return answer(cross_validation_page, cross_validation_document(validation))

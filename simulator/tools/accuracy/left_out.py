@@ -165,7 +165,7 @@ class _FactModel:
         simulations: dict[str, set[int]] = {}
         for pair, first in zip(pairs, self._first, strict=True):
             simulations.setdefault(pair, set()).add(first)
-        found: dict[str, set[int]] = {}
+        members: dict[str, set[int]] = {}
         for number, (row, pair) in enumerate(zip(self._rows, pairs, strict=True)):
             if left_out is LeftOut.PAIR:
                 name = pair
@@ -179,8 +179,8 @@ class _FactModel:
                 name = ", ".join(other for other in simulations if simulations[other] == simulations[pair])
             else:
                 name = f"{row.path} {row.outer_trips or row.valid_rows} x {row.inner_trips or row.valid_cols}"
-            found.setdefault(name, set()).add(number)
-        return {name: frozenset(numbers) for name, numbers in found.items()}
+            members.setdefault(name, set()).add(number)
+        return {name: frozenset(numbers) for name, numbers in members.items()}
 
     def named(self, values: Values) -> Mapping[str, Decimal]:
         """Return values by the path of each fact, the first of those that change together."""
@@ -192,8 +192,8 @@ class _FactModel:
         kept = [self._asks[self._first[number]] for number in range(len(self._rows)) if number not in out]
         return tuple(
             fact.facts[0]
-            for place, fact in enumerate(self._free)
-            if any(ask[place] for ask in asks) and not any(ask[place] for ask in kept)
+            for index, fact in enumerate(self._free)
+            if any(ask[index] for ask in asks) and not any(ask[index] for ask in kept)
         )
 
     def predicted(self, values: Values, numbers: Collection[int]) -> tuple[AssessedRow, ...]:
@@ -212,17 +212,17 @@ class _FactModel:
             before = inf
             while best < before:
                 before = best
-                for place, fact in enumerate(self._free):
+                for index, fact in enumerate(self._free):
                     for step in (fact.step * scale, -fact.step * scale):
-                        values, best = self._descend(values, best, place, step, kept)
+                        values, best = self._descend(values, best, index, step, kept)
         return values
 
     def _descend(
-        self, values: Values, best: float, place: int, step: Decimal, kept: frozenset[int]
+        self, values: Values, best: float, fact_index: int, step: Decimal, kept: frozenset[int]
     ) -> tuple[Values, float]:
         """Move along one fact as long as the error falls."""
-        while values[place] + step >= 0:
-            tried = (*values[:place], values[place] + step, *values[place + 1 :])
+        while values[fact_index] + step >= 0:
+            tried = (*values[:fact_index], values[fact_index] + step, *values[fact_index + 1 :])
             loss = self._loss(tried, kept)
             if loss >= best - _NEGLIGIBLE:
                 break
@@ -245,17 +245,20 @@ class _FactModel:
     def _simulations(self) -> list[int]:
         """Return for each row the first one with the same simulation: no large change of a fact separates them."""
         firsts: dict[object, int] = {}
-        found = []
+        numbers = []
         for number, row in enumerate(self._rows):
             usual = self._simulated(self._start, number)
             moved = [
-                self._simulated((*self._start[:place], self._start[place] + _LARGE, *self._start[place + 1 :]), number)
-                for place in range(len(self._free))
+                self._simulated(
+                    (*self._start[:fact_index], self._start[fact_index] + _LARGE, *self._start[fact_index + 1 :]),
+                    number,
+                )
+                for fact_index in range(len(self._free))
             ]
             key = (row.operation, row.src.bits, row.dst.bits, *self._shapes[number], usual, *moved)
-            found.append(firsts.setdefault(key, number))
+            numbers.append(firsts.setdefault(key, number))
             self._asks[number] = tuple(cycles != usual for cycles in moved)
-        return found
+        return numbers
 
     def _simulated(self, values: Values, number: int) -> int:
         """Return the cycles; a convention's additional cycles do not concern the machine, which therefore runs once."""
@@ -350,22 +353,22 @@ class IntervalTrial:
     residual: float
 
 
-def record(found: Sequence[Accuracy]) -> list[Residuals]:
+def record(accuracies: Sequence[Accuracy]) -> list[Residuals]:
     """Return the intervals for assessed shipped tables."""
-    targets = dict.fromkeys(each.target.name for each in found)
+    targets = dict.fromkeys(table.target.name for table in accuracies)
     return [
         row
         for name in targets
-        for row in intervals_of(name, residuals([each for each in found if each.target.name == name]))
+        for row in intervals_of(name, residuals([table for table in accuracies if table.target.name == name]))
     ]
 
 
-def write_record(folder: Path, found: Sequence[Accuracy]) -> None:
+def write_record(folder: Path, accuracies: Sequence[Accuracy]) -> None:
     """Write the record into the folder of the descriptions, with which it ships."""
     with (folder / INTERVALS).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([each.name for each in fields(Residuals)])
-        writer.writerows(map(astuple, record(found)))
+        writer.writerow([field.name for field in fields(Residuals)])
+        writer.writerows(map(astuple, record(accuracies)))
 
 
 def kind_of(row: MeasuredRow) -> str:
@@ -373,22 +376,22 @@ def kind_of(row: MeasuredRow) -> str:
     return _KINDS.get(row.operation) or str(VECTOR_OPERATIONS[row.operation].kind)
 
 
-def residuals(found: Sequence[Accuracy]) -> list[Residual]:
+def residuals(accuracies: Sequence[Accuracy]) -> list[Residual]:
     """Return the residuals of a target's held-out rows, and of fitted ones that can be predicted.
 
     If only casts decide the free facts, fitted casts are predicted without their kernel; if conventions are among
     these facts, all fitted rows without their operation. Facts that no other row decides cannot be predicted.
     """
-    rows = [_residual(each) for accuracy in found for each in _of_programs(accuracy, accuracy.unfitted)]
-    target = found[0].target
+    rows = [_residual(assessed) for accuracy in accuracies for assessed in _of_programs(accuracy, accuracy.unfitted)]
+    target = accuracies[0].target
     every = any("measured_conventions" in fact.facts[0] for fact in target.free_facts)
-    kept = [[each.row for each in _of_programs(accuracy, accuracy.rows)] for accuracy in found]
+    kept = [[assessed.row for assessed in _of_programs(accuracy, accuracy.rows)] for accuracy in accuracies]
     kept = [own for own in kept if every or all(row.fitted and row.operation == CAST_OPERATION for row in own)]
     if target.free_facts and any(kept):
-        table = replace(found[0].table, rows=tuple(row for own in kept for row in own))
+        table = replace(accuracies[0].table, rows=tuple(row for own in kept for row in own))
         folds = cross_validate(target, table, LeftOut.OPERATION if every else LeftOut.KERNEL)
         predicted = [row for fold in folds.folds if not fold.undecided for row in fold.rows]
-        rows += [_residual(each, refitted=True) for each in predicted if each.row.fitted]
+        rows += [_residual(assessed, refitted=True) for assessed in predicted if assessed.row.fitted]
     return rows
 
 
@@ -437,7 +440,7 @@ def trial_of(rows: Sequence[Residual], level: int) -> IntervalTrial:
     """Leave out one group after another, and test the intervals of the others on its rows; empty if no kind has enough
     rows.
     """
-    held, widths = [], []
+    covered, widths = [], []
     for what in rows[0].groups:
         inside, across = [], []
         for group in dict.fromkeys(row.groups[what] for row in rows):
@@ -445,15 +448,17 @@ def trial_of(rows: Sequence[Residual], level: int) -> IntervalTrial:
             if len(others) < _FEWEST:
                 continue
             kept = {kind: own for kind, own in _by_kind(others).items() if len(own) >= _FEWEST}
-            found = {kind: interval([row.percent for row in kept.get(kind, others)], level) for kind in _by_kind(rows)}
-            for row in (each for each in rows if each.groups[what] == group):
-                low, high = found[row.kind]
+            intervals = {
+                kind: interval([row.percent for row in kept.get(kind, others)], level) for kind in _by_kind(rows)
+            }
+            for row in (residual for residual in rows if residual.groups[what] == group):
+                low, high = intervals[row.kind]
                 inside.append(low <= row.percent <= high)
                 across.append(high - low)
         if inside:
-            held.append(100 * fmean(inside))
+            covered.append(100 * fmean(inside))
             widths.append(median(across))
-    return IntervalTrial(min(held, default=0), max(widths, default=0), median(abs(row.percent) for row in rows))
+    return IntervalTrial(min(covered, default=0), max(widths, default=0), median(abs(row.percent) for row in rows))
 
 
 def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
@@ -468,9 +473,9 @@ def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
 def _of_programs(accuracy: Accuracy, rows: Iterable[AssessedRow]) -> list[AssessedRow]:
     """Return the rows about the duration of programs; launches and kernels on all cores are about memory."""
     return [
-        each
-        for each in rows
-        if each.row.operation not in (LAUNCH, KERNEL) and accuracy.target.times_programs(each.row.convention)
+        row
+        for row in rows
+        if row.row.operation not in (LAUNCH, KERNEL) and accuracy.target.times_programs(row.row.convention)
     ]
 
 
@@ -484,10 +489,10 @@ def _level(rows: Sequence[Residual], share: int) -> tuple[int, IntervalTrial]:
 
 
 def _by_kind(rows: Iterable[Residual]) -> dict[str, list[Residual]]:
-    found: dict[str, list[Residual]] = {}
+    groups: dict[str, list[Residual]] = {}
     for row in rows:
-        found.setdefault(row.kind, []).append(row)
-    return found
+        groups.setdefault(row.kind, []).append(row)
+    return groups
 
 
 def _residual(assessed: AssessedRow, *, refitted: bool = False) -> Residual:

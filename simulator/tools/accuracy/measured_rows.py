@@ -72,11 +72,11 @@ def body_of(text: str, loops: int, trips: int, unroll: int, element: Format, bet
 def _steps(text: str, span: Span) -> Iterator[MicroOperation]:
     repeated = _REPEATED.fullmatch(text)
     times, text = (int(repeated[1]), repeated[2]) if repeated else (1, text)
-    found = _STEP.fullmatch(text)
-    if found is None:
+    match = _STEP.fullmatch(text)
+    if match is None:
         legal = ("a=vlds A", "r=vmul a b", "vsts B r", "4 x (a=vadds a)", "mem_bar VST_VLD")
         raise ReadError(f"'{text}' is not an instruction of a program", span=span, legal=legal)
-    results, mnemonic, operands = (found["result"],), found["mnemonic"], tuple(found["operands"].split())
+    results, mnemonic, operands = (match["result"],), match["mnemonic"], tuple(match["operands"].split())
     if mnemonic in (BODY_LOAD, BODY_STORE) and not operands:
         raise ReadError(f"'{text}' does not name a buffer", span=span)
     words = (("barrier", operands[0]),) if mnemonic == "mem_bar" and operands else ()

@@ -142,33 +142,33 @@ class Accuracy(CommandDocument, Errors, Evidence, name="accuracy", version=5):
     workers: list[WorkerEntry] = says("The workers of the simulation.")
 
 
-def accuracy_document(found: Sequence[AccuracyTable]) -> Document:
+def accuracy_document(accuracies: Sequence[AccuracyTable]) -> Document:
     """Return the JSON of one or several tables."""
-    every = [row for accuracy in found for row in accuracy.rows]
-    origins, names = Origins(), dict.fromkeys(each.target.name for each in found)
+    every = [row for accuracy in accuracies for row in accuracy.rows]
+    origins, names = Origins(), dict.fromkeys(table.target.name for table in accuracies)
     return Accuracy.of(
         simulated(every),
         unfitted=_counted(row for row in every if not row.row.fitted),
         fitted=_counted(row for row in every if row.row.fitted),
         by_source=[
-            SourceErrors.of(simulated(rows), target=each.target, source_kind=kind, fitted=fitted)
-            for each in found
-            for (fitted, kind), rows in by_evidence(each.rows).items()
+            SourceErrors.of(simulated(rows), target=table.target, source_kind=kind, fitted=fitted)
+            for table in accuracies
+            for (fitted, kind), rows in by_evidence(table.rows).items()
         ],
-        intervals=[known for name in names for known in intervals(name)],
-        targets=[_target(accuracy) for accuracy in found],
+        intervals=[known_interval for name in names for known_interval in intervals(name)],
+        targets=[_target(accuracy) for accuracy in accuracies],
         rows=[
             MeasuredRow.of(row, target=accuracy.target, computed_by=origins.place(by))
-            for accuracy in found
+            for accuracy in accuracies
             for row, by in zip(accuracy.rows, accuracy.origins, strict=True)
         ],
         curves=[
             ErrorCurve.of(
-                curve.simulated, target=each.target, public_model=curve.predicted, operation=curve.operation,
+                curve.simulated, target=table.target, public_model=curve.predicted, operation=curve.operation,
                 src=curve.src, dst=curve.dst, path=curve.path,
             )
-            for each in found
-            for curve in each.curves
+            for table in accuracies
+            for curve in table.curves
         ],
         public_model=predicted(every),
         workers=origins.documents(),
@@ -248,17 +248,17 @@ class CrossValidated(CommandDocument, Errors, name="accuracy-cross-validation"):
     folds: list[FoldEntry] = says("One entry for each left-out group.")
 
 
-def cross_validation_document(found: CrossValidation) -> Document:
+def cross_validation_document(validation: CrossValidation) -> Document:
     """Return the JSON of a cross-validation."""
     return CrossValidated.of(
-        simulated(found.rows),
-        target=found.target,
-        file=found.table.file,
-        left_out=found.left_out,
-        nothing_left_out=FittedFacts.of(simulated(found.fitted_rows), facts=found.fitted),
+        simulated(validation.rows),
+        target=validation.target,
+        file=validation.table.file,
+        left_out=validation.left_out,
+        nothing_left_out=FittedFacts.of(simulated(validation.fitted_rows), facts=validation.fitted),
         folds=[
             FoldEntry.of(fold.statistics, left_out=fold.name, facts=fold.facts, predictions=fold.rows)
-            for fold in found.folds
+            for fold in validation.folds
         ],
     )
 

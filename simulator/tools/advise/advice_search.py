@@ -73,11 +73,11 @@ def placed_anew(before: TileText, after: TileText) -> str | None:
         places[address] = end
         end = -(-(end + max(new[name] for name in names)) // BLOCK_BYTES) * BLOCK_BYTES
     edited = after.edited()
-    for one in after.all():
-        node = one.node
+    for statement in after.all():
+        node = statement.node
         if isinstance(node, pto.Constant) and node.result in new and isinstance(node.value, int):
-            line = re.sub(r"constant\s+\d+", f"constant {places[node.value]}", after.lines[one.first])
-            edited.instead[one.first] = (line,)
+            line = re.sub(r"constant\s+\d+", f"constant {places[node.value]}", after.lines[statement.first])
+            edited.instead[statement.first] = (line,)
     return edited.text()
 
 
@@ -109,8 +109,8 @@ class _Strip:
 def resized_strips(text: TileText) -> Iterator[ProposedChange]:
     """Yield the text with each loop's strips enlarged or reduced by powers of two."""
     constants = text.constants()
-    for one in text.all():
-        strip = _strip_of(text, one, constants)
+    for statement in text.all():
+        strip = _strip_of(text, statement, constants)
         if strip is None:
             continue
         node, span = strip.node, None
@@ -128,16 +128,16 @@ def resized_strips(text: TileText) -> Iterator[ProposedChange]:
                 what = "rows" if strip.rows else "columns"
                 merged = strip.size == 1
                 title = (
-                    f"take {size} {what} at a time in the loop of line {one.number}, not one by one"
+                    f"take {size} {what} at a time in the loop of line {statement.number}, not one by one"
                     if merged
-                    else f"take {size} {what} per trip in the loop of line {one.number}, not {strip.size}"
+                    else f"take {size} {what} per trip in the loop of line {statement.number}, not {strip.size}"
                 )
                 reason = (
                     "every trip pays for starting its transfers and instructions"
                     if factor > 1
                     else "smaller tiles finish earlier, so more work overlaps"
                 )
-                yield ProposedChange(MERGING if merged else RESIZING, title, reason, one.number, changed)
+                yield ProposedChange(MERGING if merged else RESIZING, title, reason, statement.number, changed)
 
 
 def _strip_of(text: TileText, loop: TextOperation, constants: Mapping[str, int]) -> _Strip | None:
@@ -146,27 +146,29 @@ def _strip_of(text: TileText, loop: TextOperation, constants: Mapping[str, int])
     if not isinstance(node, pto.For) or node.carried or constants.get(node.step, 0) < 1:
         return None
     size, parts, moved = constants[node.step], {}, {}
-    for one in each_of(loop.body):
-        part = one.node
+    for statement in each_of(loop.body):
+        part = statement.node
         if isinstance(part, pto.PartitionView) and node.variable in part.offsets:
             axis = part.offsets.index(node.variable)
             if part.sizes[axis] in constants and constants[part.sizes[axis]] != size:
                 return None
-            parts[one.first] = axis
+            parts[statement.first] = axis
             moved[part.result] = axis - len(part.sizes)
     fixed = _fixed_tiles(loop, moved)
-    written = {name for one in each_of(loop.body) for name in written_by(one.node)}
-    tmps = {name for one in each_of(loop.body) for name in read_by(one.node) if _is_tmp(one.node, name)}
+    written = {name for operation in each_of(loop.body) for name in written_by(operation.node)}
+    tmps = {
+        name for operation in each_of(loop.body) for name in read_by(operation.node) if _is_tmp(operation.node, name)
+    }
     kinds = tile_types(text)
     tiles = frozenset(name for name in (written | tmps) - fixed if name in kinds)
     if not parts or not tiles:
         return None
     along = [
         axis
-        for one in each_of(loop.body)
+        for operation in each_of(loop.body)
         for name, axis in moved.items()
-        if name in (*read_by(one.node), *written_by(one.node))
-        for tile in (*read_by(one.node), *written_by(one.node))
+        if name in (*read_by(operation.node), *written_by(operation.node))
+        for tile in (*read_by(operation.node), *written_by(operation.node))
         if tile in kinds and kinds[tile].rows == size
     ]
     return _Strip(loop, node, size, parts, tiles, rows=-2 in along or (size == 1 and -2 in moved.values()))
@@ -181,12 +183,12 @@ def _is_tmp(node: pto.Operation, name: str) -> bool:
 def _fixed_tiles(loop: TextOperation, moved: Mapping[str, int]) -> set[str]:
     """Return the tiles with the same contents in every trip: loaded from views that the loop does not move."""
     loaded: dict[str, bool] = {}
-    for one in each_of(loop.body):
-        for name in written_by(one.node):
+    for statement in each_of(loop.body):
+        for name in written_by(statement.node):
             still = (
-                isinstance(one.node, pto.TileOperation)
-                and one.node.mnemonic == "tload"
-                and not any(view in moved for view in one.node.inputs)
+                isinstance(statement.node, pto.TileOperation)
+                and statement.node.mnemonic == "tload"
+                and not any(view in moved for view in statement.node.inputs)
             )
             loaded[name] = loaded.get(name, True) and still
     return {name for name, still in loaded.items() if still}
@@ -194,14 +196,17 @@ def _fixed_tiles(loop: TextOperation, moved: Mapping[str, int]) -> set[str]:
 
 def _clamped(strip: _Strip) -> bool:
     """Return whether the loop itself keeps its last strip from exceeding the end."""
-    return any(isinstance(one.node, pto.Arith) and one.node.operation.startswith("min") for one in strip.loop.body)
+    return any(
+        isinstance(statement.node, pto.Arith) and statement.node.operation.startswith("min")
+        for statement in strip.loop.body
+    )
 
 
 def _resized(text: TileText, strip: _Strip, size: int) -> str | None:
     """Return the text with strips of another size; None if a type is ambiguous, or tiles do not fit."""
     edited = text.edited()
-    views = {one.node.result: strip.parts[one.first] for one in each_of(strip.loop.body)
-             if one.first in strip.parts and isinstance(one.node, pto.PartitionView)}  # fmt: skip
+    views = {statement.node.result: strip.parts[statement.first] for statement in each_of(strip.loop.body)
+             if statement.first in strip.parts and isinstance(statement.node, pto.PartitionView)}  # fmt: skip
 
     def change(name: str, kind: pto.Type) -> pto.Type | None:
         if isinstance(kind, pto.PartitionType) and name in views and kind.dims[views[name]] == strip.size:
@@ -241,18 +246,25 @@ def _rename(text: TileText, edited: Edited, strip: _Strip, size: int) -> None:
     other = fresh(name, set(used(text.lines)), str(size))
     head = line(loop.first)
     lines[loop.first] = re.sub(rf"step\s+%{re.escape(name)}(?![\w$.\-])", f"step %{other}", head)
-    for one in each_of(loop.body):
-        if one.body:
+    for statement in each_of(loop.body):
+        if statement.body:
             continue
-        if isinstance(one.node, pto.PartitionView):
-            axis = strip.parts.get(one.first)
-            if axis is not None and name == one.node.sizes[axis]:
-                lines[one.first] = _with_size(line(one.first), axis, other)
-        elif strip.size > 1 and here.search(line(one.first)):
-            lines[one.first] = renamed([line(one.first)], {name: other})[0]
+        if isinstance(statement.node, pto.PartitionView):
+            axis = strip.parts.get(statement.first)
+            if axis is not None and name == statement.node.sizes[axis]:
+                lines[statement.first] = _with_size(line(statement.first), axis, other)
+        elif strip.size > 1 and here.search(line(statement.first)):
+            lines[statement.first] = renamed([line(statement.first)], {name: other})[0]
     for number, changed in lines.items():
         edited.instead[number] = (changed,)
-    origin = next((one for one in text.all() if isinstance(one.node, pto.Constant) and one.node.result == name), None)
+    origin = next(
+        (
+            operation
+            for operation in text.all()
+            if isinstance(operation.node, pto.Constant) and operation.node.result == name
+        ),
+        None,
+    )
     left = [
         number
         for number in range(len(text.lines))
@@ -269,12 +281,12 @@ def _rename(text: TileText, edited: Edited, strip: _Strip, size: int) -> None:
 
 def _with_size(line: str, axis: int, name: str) -> str:
     """Return a partition view with another name at one index of its sizes."""
-    found = re.search(r"sizes\s*=\s*\[([^\]]*)\]", line)
-    if found is None:
+    match = re.search(r"sizes\s*=\s*\[([^\]]*)\]", line)
+    if match is None:
         return line
-    names = [each.strip() for each in found[1].split(",")]
+    names = [size_name.strip() for size_name in match[1].split(",")]
     names[axis] = f"%{name}"
-    return line[: found.start(1)] + ", ".join(names) + line[found.end(1) :]
+    return line[: match.start(1)] + ", ".join(names) + line[match.end(1) :]
 
 
 # Tiles whose rows are full: casts of contiguous tiles run as one loop, those of padded ones row by row.
@@ -308,15 +320,16 @@ def _narrowed(kind: pto.TileType) -> pto.TileType | None:
     """Return a padded tile without its padding; None if it has none, or its rows would not be whole blocks."""
     if kind.valid_cols is None or kind.valid_cols >= kind.cols or kind.valid_cols == 0:
         return None
-    found = replace(kind, cols=kind.valid_cols)
-    return found if row_aligned(found) else None
+    narrowed = replace(kind, cols=kind.valid_cols)
+    return narrowed if row_aligned(narrowed) else None
 
 
 def _first(text: TileText, shape: tuple[int, int]) -> int:
     lines = [
-        one.number
-        for one in text.all()
-        if isinstance(one.node, pto.AllocTile) and (one.node.type.cols, one.node.type.valid_cols) == shape
+        statement.number
+        for statement in text.all()
+        if isinstance(statement.node, pto.AllocTile)
+        and (statement.node.type.cols, statement.node.type.valid_cols) == shape
     ]
     return min(lines, default=1)
 
@@ -385,23 +398,23 @@ def advise(
 def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) -> Advice:
     """Return the changes of a program that was read and timed; `progress` receives the number of tried ones."""
     end = process_time() + before.setting.seconds
-    looked, found, rejected = [], [], []
+    looked, gains, rejected = [], [], []
     unfinished = False
     for change in proposed(before, end):
         looked.append(change)
         progress("timing changes", len(looked), 0)
-        held = faster(change, before)
-        if isinstance(held, Rejection):
-            rejected.append(held)
+        gain = faster(change, before)
+        if isinstance(gain, Rejection):
+            rejected.append(gain)
         else:
-            found.append((held[1], change))
+            gains.append((gain[1], change))
         if process_time() > end:
             unfinished = True
             break
-    found.sort(key=lambda each: (each[0], len(each[1].text)))
+    gains.sort(key=lambda entry: (entry[0], len(entry[1].text)))
     offers: list[Suggestion] = []
-    for number, (cycles, change) in enumerate(found):
-        progress("checking changes", number, len(found))
+    for number, (cycles, change) in enumerate(gains):
+        progress("checking changes", number, len(gains))
         if offers and process_time() > end + before.setting.seconds:
             rejected.append(Rejection(change, f"{cycles:,} cycles, not checked: the time was over"))
             unfinished = True
@@ -416,9 +429,15 @@ def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) ->
             offers.append(offer)
         else:
             rejected.append(Rejection(change, f"{cycles:,} cycles, no better than an offer"))
-    offers.sort(key=lambda one: (-one.gained, one.how is not SuggestionEvidence.PROVEN, len(one.diff)))
+    offers.sort(
+        key=lambda suggestion: (
+            -suggestion.gained,
+            suggestion.how is not SuggestionEvidence.PROVEN,
+            len(suggestion.diff),
+        )
+    )
     order = {id(change): index for index, change in enumerate(looked)}
-    rejected.sort(key=lambda one: order[id(one.change)])
+    rejected.sort(key=lambda rejection: order[id(rejection.change)])
     name = before.loaded.target.name
     return Advice(
         before.source.file, name, before.cycles, tuple(offers), len(looked), tuple(rejected), unfinished
@@ -427,7 +446,7 @@ def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) ->
 
 def _alike(change: ProposedChange, offers: Sequence[Suggestion]) -> list[Suggestion]:
     """Return the offers of the same kind as a change at its position."""
-    return [one for one in offers if (one.change.kind, one.change.line) == (change.kind, change.line)]
+    return [offer for offer in offers if (offer.change.kind, offer.change.line) == (change.kind, change.line)]
 
 
 def _is_better(change: ProposedChange, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
@@ -435,16 +454,18 @@ def _is_better(change: ProposedChange, offers: Sequence[Suggestion], *, assembly
 
     For assembly nothing can be proven, so tried changes are offered.
     """
-    if any(one.change.text == change.text for one in offers):
+    if any(offer.change.text == change.text for offer in offers):
         return False
-    if any(one.how is SuggestionEvidence.PROVEN or assembly for one in _alike(change, offers)):
+    if any(offer.how is SuggestionEvidence.PROVEN or assembly for offer in _alike(change, offers)):
         return False
     if change.kind not in COMPOSED:
         return True
     here = [
-        one for one in offers if one.change.line == change.line and (one.how is SuggestionEvidence.PROVEN or assembly)
+        offer
+        for offer in offers
+        if offer.change.line == change.line and (offer.how is SuggestionEvidence.PROVEN or assembly)
     ]
-    return not any(len(one.change.text) <= len(change.text) for one in here)
+    return not any(len(offer.change.text) <= len(change.text) for offer in here)
 
 
 def proposed(before: Baseline, end: float = math.inf) -> Iterator[ProposedChange]:
@@ -492,11 +513,11 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[ProposedChange]:
 
 def casts_of(target: Target) -> dict[str, frozenset[str]]:
     """Return the destination formats of a target by source format."""
-    found: dict[str, set[str]] = {}
+    casts: dict[str, set[str]] = {}
     chip = tiles_of(target)
     for row in () if chip is None else chip.casts:
-        found.setdefault(row.src, set()).add(row.dst)
-    return {src: frozenset(ends) for src, ends in found.items()}
+        casts.setdefault(row.src, set()).add(row.dst)
+    return {src: frozenset(ends) for src, ends in casts.items()}
 
 
 def joined(first: ProposedChange, second: ProposedChange) -> ProposedChange:

@@ -102,7 +102,7 @@ def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     Raises:
         ReadError: a range is not two finite numbers in rising order.
     """
-    found = {}
+    ranges = {}
     for name, text in assignments("--range", texts).items():
         try:
             low, high = (float(part) for part in text.split(":"))
@@ -113,8 +113,8 @@ def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
         if low > high:
             turned = ":".join(reversed(text.split(":")))
             raise ReadError(f"--range {name}={text[:40]}: LO is above HI", legal=(f"--range {name}={turned[:40]}",))
-        found[name] = (low, high)
-    return found
+        ranges[name] = (low, high)
+    return ranges
 
 
 def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:

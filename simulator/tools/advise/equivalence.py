@@ -50,12 +50,14 @@ _STEPS = 24
 
 def boundary_numbers() -> list[float]:
     """Return numbers at the ends of formats and at rounding ties: powers of two, halves, neighbours, both signs."""
-    found = [0.0, 0.5, 1.0, 1.5, 2.5, 3.5, 448.0, 464.0, 480.0, 65504.0, 65519.0, 65520.0, 57344.0, 61440.0, 3.4e38]
+    numbers = [0.0, 0.5, 1.0, 1.5, 2.5, 3.5, 448.0, 464.0, 480.0, 65504.0, 65519.0, 65520.0, 57344.0, 61440.0, 3.4e38]
     for power in (*range(-_STEPS, _STEPS), 31, 32, 53, 63, 64, 127, -126, -149):
         base = 2.0**power
-        found += [base, base * (1 + 2**-11), base * (1 + 2**-8), base * (1 + 2**-4), base * 1.5, base - 0.5, base - 1]
-    found += [float(value) + part for value in (126, 127, 128, 254, 255, 256, 32767, 32768) for part in (0, 0.49, 0.5)]
-    return [*found, *(-value for value in found)]
+        numbers += [base, base * (1 + 2**-11), base * (1 + 2**-8), base * (1 + 2**-4), base * 1.5, base - 0.5, base - 1]
+    numbers += [
+        float(value) + part for value in (126, 127, 128, 254, 255, 256, 32767, 32768) for part in (0, 0.49, 0.5)
+    ]
+    return [*numbers, *(-value for value in numbers)]
 
 
 def boundary_codes(fmt: Format, generator: np.random.Generator, size: int, number: int) -> Codes:
@@ -67,8 +69,10 @@ def boundary_codes(fmt: Format, generator: np.random.Generator, size: int, numbe
     if bits <= 16:
         every = np.random.default_rng(bits).permutation(1 << bits).astype(code_dtype(fmt))
         return np.resize(np.roll(every, -number * size), size)
-    found = generator.integers(0, 1 << bits, size, dtype=np.uint64, endpoint=False) if bits < 64 else None
-    drawn = generator.integers(0, 2**64 - 1, size, dtype=np.uint64, endpoint=True) if found is None else found
+    narrow_codes = generator.integers(0, 1 << bits, size, dtype=np.uint64, endpoint=False) if bits < 64 else None
+    drawn = (
+        generator.integers(0, 2**64 - 1, size, dtype=np.uint64, endpoint=True) if narrow_codes is None else narrow_codes
+    )
     codes = drawn.astype(code_dtype(fmt))
     special = np.random.default_rng(bits).permutation(_special(fmt))
     places = generator.permutation(size)[: (size + 1) // 2]
@@ -97,9 +101,9 @@ def ranged_codes(fmt: Format, generator: np.random.Generator, size: int, ends: t
     small = even * np.exp2(-generator.integers(0, _STEPS, size).astype(np.float64))
     halves = np.round(even * 2) / 2
     drawn = np.where(generator.random(size) < 0.4, even, np.where(generator.random(size) < 0.5, small, halves))
-    known = np.array([low, high, *(value for value in boundary_numbers() if low <= value <= high)])
-    places = generator.permutation(size)[: min(known.size, size)]
-    drawn[places] = known[: places.size]
+    boundaries = np.array([low, high, *(value for value in boundary_numbers() if low <= value <= high)])
+    places = generator.permutation(size)[: min(boundaries.size, size)]
+    drawn[places] = boundaries[: places.size]
     drawn = np.clip(drawn, low, high)
     if isinstance(fmt, IntFormat):
         values = np.clip(np.trunc(drawn), max(np.ceil(low), fmt.minimum), min(np.floor(high), fmt.maximum))
@@ -118,7 +122,7 @@ def trial_inputs(
     Inputs whose elements decide the path are small integers, numbers of elements, or zeros.
     """
     generator = np.random.default_rng([20, number])
-    found: dict[str, Codes] = {}
+    arrays: dict[str, Codes] = {}
     for name, use in uses.items():
         if not use.needs_input and name not in setting.inputs:
             continue
@@ -133,15 +137,15 @@ def trial_inputs(
             codes = boundary_codes(use.format, generator, size, number // 2)
         else:
             codes = random_codes(generator, use.format, (size,))
-        found[name] = array_from_codes(codes.reshape(use.shape), use.format)
-    return found
+        arrays[name] = array_from_codes(codes.reshape(use.shape), use.format)
+    return arrays
 
 
-def bits_equal(one: Mapping[str, Codes], other: Mapping[str, Codes], uses: Mapping[str, ArgumentUse]) -> bool:
+def bits_equal(first: Mapping[str, Codes], other: Mapping[str, Codes], uses: Mapping[str, ArgumentUse]) -> bool:
     """Return whether two runs gave the same outputs to the bit; their shapes may differ."""
-    if one.keys() != other.keys():
+    if first.keys() != other.keys():
         return False
-    for name, array in one.items():
+    for name, array in first.items():
         fmt = uses[name].format
         codes, others = codes_from_array(array, fmt).ravel(), codes_from_array(other[name], fmt).ravel()
         if not np.array_equal(codes, others):
@@ -196,10 +200,10 @@ class Baseline:
                 self._changed[text] = loaded, timed(loaded, self.setting)
             except REFUSED as error:
                 self._changed[text] = error
-        found = self._changed[text]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        outcome = self._changed[text]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def elsewhere(self) -> list[Baseline]:
         """Return the program with other scalar arguments, as far as it accepts them."""
@@ -253,10 +257,10 @@ def original(source: Source, setting: RunConfig) -> Baseline:
         CastsimError: the program is refused, for example for a race.
     """
     loaded = setting.loaded(source)
-    found = timed(loaded, setting)
+    run = timed(loaded, setting)
     for name in (*setting.inputs, *setting.ranges):
-        check_known(name, found.loaded.arguments)
-    return Baseline(source, setting, loaded, found, terms=terms_of(loaded))
+        check_known(name, run.loaded.arguments)
+    return Baseline(source, setting, loaded, run, terms=terms_of(loaded))
 
 
 def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) -> Result:
@@ -295,15 +299,15 @@ _NAMES = re.compile(r"%[\w$.\-]+|\b\d+\b")
 def warned_of(loaded: LoadedProgram) -> frozenset[tuple[WarningKind, str]]:
     """Return the distinct warnings of a program, without positions; empty if only a run shows them."""
     warnings = loaded.executed.warnings if isinstance(loaded, Loaded) else ()
-    return frozenset((each.kind, _NAMES.sub("", each.text)) for each in warnings)
+    return frozenset((warning.kind, _NAMES.sub("", warning.text)) for warning in warnings)
 
 
 def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection:
     """Return a change as an offer; otherwise the reason why it is not valid."""
-    found = faster(change, before)
-    if isinstance(found, Rejection):
-        return found
-    loaded, cycles = found
+    gain = faster(change, before)
+    if isinstance(gain, Rejection):
+        return gain
+    loaded, cycles = gain
     how = SuggestionEvidence.PROVEN if proven(before, loaded) else SuggestionEvidence.TRIED
     runs = tried(before, loaded, FOR_PROOF if how is SuggestionEvidence.PROVEN else before.tries(change))
     if runs is None:
@@ -368,10 +372,10 @@ def tried(before: Baseline, loaded: LoadedProgram, count: int) -> int | None:
     for start, end in pairwise(ends):
         part = runs[start:end]
         try:
-            found = _outputs(loaded, [inputs for inputs, _ in part], before.setting)
+            results = _outputs(loaded, [inputs for inputs, _ in part], before.setting)
         except REFUSED:
             return None
-        if not all(bits_equal(outputs, own, uses) for (_, outputs), own in zip(part, found, strict=True)):
+        if not all(bits_equal(outputs, own, uses) for (_, outputs), own in zip(part, results, strict=True)):
             return None
     return len(runs)
 
@@ -427,13 +431,19 @@ def without_store_barriers(before: Baseline) -> Iterator[ProposedChange]:
 def _overlap(text: str, before: Baseline) -> bool:
     """Return whether accesses of a launch share bytes without a barrier between them; True if unknown."""
     try:
-        found = before.changed(text)[1].loaded
+        changed = before.changed(text)[1].loaded
     except REFUSED:
         return True
-    if not isinstance(found, Loaded) or any(one.kind is WarningKind.OVERTAKING for one in found.executed.warnings):
+    if not isinstance(changed, Loaded) or any(
+        warning.kind is WarningKind.OVERTAKING for warning in changed.executed.warnings
+    ):
         return True
-    capacity = found.target.memories[BUFFER].capacity_bytes
-    scopes = {id(each.scope): each.scope for each in elements(found.tree.root) if isinstance(each, MicroFunction)}
+    capacity = changed.target.memories[BUFFER].capacity_bytes
+    scopes = {
+        id(element.scope): element.scope
+        for element in elements(changed.tree.root)
+        if isinstance(element, MicroFunction)
+    }
     return any(_stores_overlap(scope, capacity) for scope in scopes.values())
 
 

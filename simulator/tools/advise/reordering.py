@@ -38,10 +38,10 @@ def reordered_statements(text: TileText, cost: Cost) -> Iterator[ProposedChange]
     """Yield each sequence of statements in better orders; `cost` returns the cycles of a text, None if refused."""
     if text.has(pto.SetFlag, pto.WaitFlag, pto.Barrier):
         return
-    blocks = [text.statements, *(one.body for one in text.all() if isinstance(one.node, pto.For))]
+    blocks = [text.statements, *(statement.body for statement in text.all() if isinstance(statement.node, pto.For))]
     for block in blocks:
-        kept = [one for one in block if not isinstance(one.node, pto.Return | pto.Yield)]
-        if len([one for one in kept if written_by(one.node)]) < 3:
+        kept = [statement for statement in block if not isinstance(statement.node, pto.Return | pto.Yield)]
+        if len([statement for statement in kept if written_by(statement.node)]) < 3:
             continue
         needs = _dependences(text, kept)
         best = tuple(range(len(kept)))
@@ -57,7 +57,7 @@ def reordered_statements(text: TileText, cost: Cost) -> Iterator[ProposedChange]
 
 
 def _change(text: TileText, block: Sequence[TextOperation], order: _Order, words: str) -> ProposedChange:
-    line = next(block[place].number for place, number in enumerate(order) if place != number)
+    line = next(block[index].number for index, number in enumerate(order) if index != number)
     return ProposedChange(
         REORDERING, f"{words}, from line {line} on", "awaited work is issued earlier, other work during the wait",
         line, _in_order(text, block, order),
@@ -67,9 +67,9 @@ def _change(text: TileText, block: Sequence[TextOperation], order: _Order, words
 def _in_order(text: TileText, block: Sequence[TextOperation], order: _Order) -> str:
     """Return the text with a block's statements in another order; comments stay before their statements."""
     chunks, start = [], block[0].first
-    for one in block:
-        chunks.append(text.lines[start : one.last + 1])
-        start = one.last + 1
+    for statement in block:
+        chunks.append(text.lines[start : statement.last + 1])
+        start = statement.last + 1
     lines = [line for number in order for line in chunks[number]]
     before, after = text.lines[: block[0].first], text.lines[block[-1].last + 1 :]
     return "\n".join((*before, *lines, *after))
@@ -78,8 +78,8 @@ def _in_order(text: TileText, block: Sequence[TextOperation], order: _Order) -> 
 def _roots(text: TileText) -> dict[str, str]:
     """Return the representative of each tile: tiles that share bytes by name or by address have one."""
     roots: dict[str, str] = {}
-    for one in text.all():
-        node = one.node
+    for statement in text.all():
+        node = statement.node
         if isinstance(node, pto.AllocTile) and node.address is not None:
             roots[node.result] = f"@{node.address}"
         elif isinstance(node, pto.TileOperation) and node.mnemonic in ALIASES:
@@ -97,9 +97,9 @@ def _dependences(text: TileText, block: Sequence[TextOperation]) -> list[set[int
     """Return, for each statement, the numbers of those that must stay before it."""
     roots = _roots(text)
     facts = []
-    for one in block:
-        lines = [*text.lines[one.first : one.last + 1]]
-        inner = [each.node for each in each_of((one,))]
+    for statement in block:
+        lines = [*text.lines[statement.first : statement.last + 1]]
+        inner = [nested.node for nested in each_of((statement,))]
         reads = {roots.get(name, name) for node in inner for name in read_by(node)}
         writes = {roots.get(name, name) for node in inner for name in written_by(node)}
         if any(_is_odd(node) for node in inner):
@@ -107,12 +107,12 @@ def _dependences(text: TileText, block: Sequence[TextOperation]) -> list[set[int
         facts.append((defined(lines), used(lines), reads, writes))
     needs: list[set[int]] = []
     for number, (_, names, reads, writes) in enumerate(facts):
-        found = set()
-        for earlier, (made, _, was_read, was_written) in enumerate(facts[:number]):
+        earlier_needs = set()
+        for earlier, (defined_names, _, was_read, was_written) in enumerate(facts[:number]):
             meet = writes & (was_read | was_written) or reads & was_written
-            if made & names or meet or ("*" in writes and was_written) or ("*" in was_written and writes):
-                found.add(earlier)
-        needs.append(found)
+            if defined_names & names or meet or ("*" in writes and was_written) or ("*" in was_written and writes):
+                earlier_needs.add(earlier)
+        needs.append(earlier_needs)
     return needs
 
 
@@ -155,12 +155,12 @@ def _soon(mnemonic: str) -> Pick:
 
 def _apart(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
     """Pick the statement that depends least on the last ones picked."""
-    places = {number: place for place, number in enumerate(order)}
+    places = {number: index for index, number in enumerate(order)}
 
     def rank(number: int) -> tuple[int, int, int]:
-        one = block[number]
-        latest = max((places[each] for each in needs[number] if written_by(block[each].node)), default=-1)
-        return (0 if not written_by(one.node) and not one.body else 1, latest, number)
+        statement = block[number]
+        latest = max((places[producer] for producer in needs[number] if written_by(block[producer].node)), default=-1)
+        return (0 if not written_by(statement.node) and not statement.body else 1, latest, number)
 
     return min(ready, key=rank)
 
@@ -178,12 +178,12 @@ def _searched(text: TileText, block: Sequence[TextOperation], needs: Sequence[se
     least, left = cost(text.text), _STEPS
     every = list(islice(_every_order(block, needs), _MOST_ORDERS + 1))
     if len(every) <= _MOST_ORDERS:
-        known = {order: cost(_in_order(text, block, order)) for order in every}
-        return min(every, key=lambda order: (known[order] is None, known[order] or 0))
+        costs = {order: cost(_in_order(text, block, order)) for order in every}
+        return min(every, key=lambda order: (costs[order] is None, costs[order] or 0))
     moved = True
     while moved and left > 0 and least is not None:
         moved = False
-        for number in [each for each in best if written_by(block[each].node)]:
+        for number in [candidate for candidate in best if written_by(block[candidate].node)]:
             for other in _moves(block, best, needs, number):
                 cycles = cost(_in_order(text, block, other))
                 left -= 1
@@ -197,7 +197,7 @@ def _searched(text: TileText, block: Sequence[TextOperation], needs: Sequence[se
 
 def _every_order(block: Sequence[TextOperation], needs: Sequence[set[int]]) -> Iterator[_Order]:
     """Yield the orders of the working statements in their positions; all others stay."""
-    slots = [number for number, one in enumerate(block) if written_by(one.node) or one.body]
+    slots = [number for number, statement in enumerate(block) if written_by(statement.node) or statement.body]
 
     def continued(order: list[int]) -> Iterator[_Order]:
         while len(order) < len(block) and len(order) not in slots:
@@ -216,10 +216,10 @@ def _every_order(block: Sequence[TextOperation], needs: Sequence[set[int]]) -> I
 
 def _moves(block: Sequence[TextOperation], order: _Order, needs: Sequence[set[int]], number: int) -> Iterator[_Order]:
     """Yield the orders with one statement moved before its working neighbour, and as early as possible."""
-    rest = [each for each in order if each != number]
-    place = order.index(number)
-    earliest = max((rest.index(each) + 1 for each in needs[number]), default=0)
-    work = [each for each in range(earliest, place) if written_by(block[rest[each]].node)]
+    rest = [other for other in order if other != number]
+    position = order.index(number)
+    earliest = max((rest.index(producer) + 1 for producer in needs[number]), default=0)
+    work = [index for index in range(earliest, position) if written_by(block[rest[index]].node)]
     for at in dict.fromkeys([*work[-1:], *work[:1]]):
         yield (*rest[:at], number, *rest[at:])
 
@@ -253,14 +253,14 @@ def reordered_bundles(text: str, file: str, target: VliwTarget, end: float = mat
     Each schedule gets its share of the time left until `end` of `process_time`, and is the best one by then.
     """
     program = parse(text, target.dialect, file)
-    found = _sequence(program)
-    if found is None:
+    sequence = _sequence(program)
+    if sequence is None:
         return
-    declared = [print_declaration(each) for each in program.declarations]
+    declared = [print_declaration(declaration) for declaration in program.declarations]
     line = program.bundles[0].span.line if program.bundles else 1
     asked = [
         (lines if own else _with_free_registers(lines), kind, title, "" if own else ", registers renamed")
-        for lines, kind, title in _variants(found, declared)
+        for lines, kind, title in _variants(sequence, declared)
         for own in (False, True)
     ]
     for number, (lines, kind, title, renamed) in enumerate(asked):
@@ -269,61 +269,65 @@ def reordered_bundles(text: str, file: str, target: VliwTarget, end: float = mat
         now = process_time()
         until = now + (end - now) / (len(asked) - number)
         try:
-            made = schedule("\n".join(lines) + "\n", file, target, longer=True, until=until)
+            scheduled = schedule("\n".join(lines) + "\n", file, target, longer=True, until=until)
         except CastsimError:
             continue
         why = "more instructions share a bundle, fewer bundles wait"
         yield ProposedChange(
-            kind, f"{title} ({_METHODS[made.method]}{renamed})", why, line, _with_comments(text, made.text)
+            kind, f"{title} ({_METHODS[scheduled.method]}{renamed})", why, line, _with_comments(text, scheduled.text)
         )
 
 
-def _variants(found: _LoopedSequence, declared: list[str]) -> Iterator[tuple[list[str], str, str]]:
+def _variants(sequence: _LoopedSequence, declared: list[str]) -> Iterator[tuple[list[str], str, str]]:
     # What saves most comes first, as the time may end.
-    for start, end in found.loops:
+    for start, end in sequence.loops:
         for factor in _FACTORS:
-            lines = _unrolled(found.lines, start, end, factor)
+            lines = _unrolled(sequence.lines, start, end, factor)
             if lines is not None and len(lines) <= _MOST_LINES:
                 yield [*declared, *lines], UNROLL, f"unroll the loop by {factor}"
-    yield [*declared, *found.lines], RESCHEDULE, "reschedule the loop" if found.loops else "reschedule the bundles"
+    yield (
+        [*declared, *sequence.lines],
+        RESCHEDULE,
+        "reschedule the loop" if sequence.loops else "reschedule the bundles",
+    )
 
 
 def _sequence(program: TpcProgram) -> _LoopedSequence | None:
     """Return a program with one instruction per line; None if the order of a bundle's instructions is unknown."""
-    found = _LoopedSequence([])
+    sequence = _LoopedSequence([])
     open_loops: dict[str, list[int]] = {}
     for item in program.items:
         if isinstance(item, LabelDefinition):
             for start in open_loops.pop(item.name, []):
-                found.loops.append((start, len(found.lines)))
-            found.lines.append(f"{item.name}:")
+                sequence.loops.append((start, len(sequence.lines)))
+            sequence.lines.append(f"{item.name}:")
         elif isinstance(item, Bundle):
-            ordered = _ordered([each for each in item.slots if each is not None])
+            ordered = _ordered([operation for operation in item.slots if operation is not None])
             if ordered is None:
                 return None
             for instruction in ordered:
                 text = print_instruction(instruction)
                 if instruction.mnemonic == "loop":
-                    open_loops.setdefault(text.split(",")[-1].strip(), []).append(len(found.lines))
-                found.lines.append(text)
-    return found
+                    open_loops.setdefault(text.split(",")[-1].strip(), []).append(len(sequence.lines))
+                sequence.lines.append(text)
+    return sequence
 
 
 def _ordered(instructions: Sequence[TpcInstruction]) -> list[TpcInstruction] | None:
     """Return the instructions of a bundle in an order that reads before writes; None if they exchange values."""
-    halts = [each for each in instructions if each.mnemonic == "halt"]
-    left = [each for each in instructions if each.mnemonic != "halt"]
-    found: list[TpcInstruction] = []
+    halts = [operation for operation in instructions if operation.mnemonic == "halt"]
+    left = [operation for operation in instructions if operation.mnemonic != "halt"]
+    ordered: list[TpcInstruction] = []
     while left:
-        for one in left:
-            written = _written(one)
-            if not any(written & _mentioned(other) for other in left if other is not one):
+        for instruction in left:
+            written = _written(instruction)
+            if not any(written & _mentioned(other) for other in left if other is not instruction):
                 break
         else:
             return None
-        found.append(one)
-        left.remove(one)
-    return [*found, *halts[:1]]
+        ordered.append(instruction)
+        left.remove(instruction)
+    return [*ordered, *halts[:1]]
 
 
 def _mentioned(instruction: TpcInstruction) -> set[str]:
@@ -341,8 +345,8 @@ def _with_free_registers(lines: Sequence[str]) -> list[str] | None:
     if any(_GROUPS.search(line) for line in code):
         return None
 
-    def virtual(found: re.Match[str]) -> str:
-        return f"%{found[1].lower()}.r{found[2]}"
+    def virtual(match: re.Match[str]) -> str:
+        return f"%{match[1].lower()}.r{match[2]}"
 
     return [
         _REGISTER.sub(virtual, line) if not line.startswith("//") or "castsim: reg" in line else line for line in lines
@@ -351,14 +355,14 @@ def _with_free_registers(lines: Sequence[str]) -> list[str] | None:
 
 def _unrolled(lines: Sequence[str], start: int, end: int, factor: int) -> list[str] | None:
     """Return a sequence with the body of an innermost loop repeated; None if its trips are not divisible."""
-    found = re.fullmatch(r"loop (\w+), (\w+), (\w+), (<), (\S+)", lines[start])
-    if found is None or any(line.startswith(("loop", "jmp")) for line in lines[start + 1 : end]):
+    match = re.fullmatch(r"loop (\w+), (\w+), (\w+), (<), (\S+)", lines[start])
+    if match is None or any(line.startswith(("loop", "jmp")) for line in lines[start + 1 : end]):
         return None
-    first, last, step = (int(found[place], 0) if found[place][0].isdigit() else None for place in (1, 2, 3))
+    first, last, step = (int(match[group], 0) if match[group][0].isdigit() else None for group in (1, 2, 3))
     if first is None or last is None or not step or (last - first) % (step * factor):
         return None
     body = list(lines[start + 1 : end])
-    head = f"loop {first}, {last}, {step * factor}, <, {found[5]}"
+    head = f"loop {first}, {last}, {step * factor}, <, {match[5]}"
     return [*lines[:start], head, *_copies(body, factor), *lines[end:]]
 
 
@@ -366,15 +370,15 @@ def _copies(body: Sequence[str], factor: int) -> list[str]:
     """Return a repeated body, with distinct vector registers for values that each trip overwrites, if possible."""
     if any(_GROUPS.search(line) for line in body):
         return list(body) * factor
-    found = list(body)
+    copied = list(body)
     own = _fresh_each_trip(body)
     highest = max((int(number) for line in body for number in re.findall(r"\bV(\d+)\b", line)), default=0) + 1
     for copy in range(1, factor):
-        names = {name: f"V{highest + place + (copy - 1) * len(own)}" for place, name in enumerate(sorted(own))}
+        names = {name: f"V{highest + index + (copy - 1) * len(own)}" for index, name in enumerate(sorted(own))}
         if any(int(name[1:]) > 39 for name in names.values()):
             names = {}
-        found += [re.sub(r"\bV\d+\b", lambda one, names=names: names.get(one[0], one[0]), line) for line in body]  # type: ignore[misc]
-    return found
+        copied += [re.sub(r"\bV\d+\b", lambda match, names=names: names.get(match[0], match[0]), line) for line in body]  # type: ignore[misc]
+    return copied
 
 
 def _fresh_each_trip(body: Sequence[str]) -> set[str]:

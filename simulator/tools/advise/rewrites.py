@@ -40,12 +40,12 @@ def without_synchronisation(text: TileText, clean: Clean) -> Iterator[ProposedCh
         if clean(_without(text, [*dropped, *group])):
             dropped += group
     if dropped:
-        lines = ", ".join(str(one.number) for one in sorted(dropped, key=lambda one: one.first))
+        lines = ", ".join(str(statement.number) for statement in sorted(dropped, key=lambda statement: statement.first))
         many = "s" * (len(dropped) > 1)
         yield ProposedChange(
             DROPPING, f"drop the {len(dropped)} flag{many} or barrier{many} of line{many} {lines}",
             "the operations are ordered without them, or access no common bytes",
-            min(one.number for one in dropped), _without(text, dropped),
+            min(operation.number for operation in dropped), _without(text, dropped),
         )  # fmt: skip
 
 
@@ -53,33 +53,33 @@ def _groups(text: TileText) -> Iterator[list[TextOperation]]:
     """Yield groups that can be dropped together: a barrier; the signals and waits of one pair of pipes and event."""
     pairs: dict[object, list[TextOperation]] = {}
     last = _closing(text)
-    for one in text.all():
-        node = one.node
+    for statement in text.all():
+        node = statement.node
         if isinstance(node, pto.Barrier):
-            if one.first != last:
-                yield [one]
+            if statement.first != last:
+                yield [statement]
         elif isinstance(node, pto.SetFlag | pto.WaitFlag):
             key = (node.src, node.dst, node.event, node.number)
-            pairs.setdefault(key, []).append(one)
+            pairs.setdefault(key, []).append(statement)
     yield from pairs.values()
     for group in pairs.values():  # a single signal with its wait, the nearest behind it
-        sets = [one for one in group if isinstance(one.node, pto.SetFlag)]
-        for one in sets:
-            behind = [each for each in group if isinstance(each.node, pto.WaitFlag) and each.first > one.first]
+        sets = [operation for operation in group if isinstance(operation.node, pto.SetFlag)]
+        for setter in sets:
+            behind = [wait for wait in group if isinstance(wait.node, pto.WaitFlag) and wait.first > setter.first]
             if behind and len(sets) > 1:
-                yield [one, behind[0]]
+                yield [setter, behind[0]]
 
 
 def _without(text: TileText, dropped: list[TextOperation]) -> str:
     edited = text.edited()
-    for one in dropped:
-        edited.remove(one)
+    for statement in dropped:
+        edited.remove(statement)
     return edited.text()
 
 
 def _closing(text: TileText) -> int | None:
     """Return the line of the barrier on all pipes that ends the kernel, as the vendor's tool writes it: it stays."""
-    ends = [one for one in text.statements if not isinstance(one.node, pto.Return)]
+    ends = [statement for statement in text.statements if not isinstance(statement.node, pto.Return)]
     node = ends[-1].node if ends else None
     return ends[-1].first if isinstance(node, pto.Barrier) and node.pipe is pto.Pipe.ALL else None
 
@@ -99,16 +99,16 @@ def hoisted_loads(text: TileText) -> Iterator[ProposedChange]:
         if not isinstance(loop.node, pto.For):
             continue
         moved = _invariant(text, loop)
-        loads = [one for one in moved if isinstance(one.node, pto.TileOperation)]
+        loads = [statement for statement in moved if isinstance(statement.node, pto.TileOperation)]
         if not loads:
             continue
         edited, margin = text.edited(), indent(text.lines[loop.first])
         lines = []
-        for one in moved:
-            lines += [margin + line.strip() for line in text.written(one)]
-            edited.remove(one)
+        for statement in moved:
+            lines += [margin + line.strip() for line in text.written(statement)]
+            edited.remove(statement)
         edited.insert(loop.first, lines)
-        names = ", ".join(f"%{one.node.outputs[0]}" for one in loads if isinstance(one.node, pto.TileOperation))
+        names = ", ".join(f"%{load.node.outputs[0]}" for load in loads if isinstance(load.node, pto.TileOperation))
         yield ProposedChange(
             HOISTING, f"load {names} once, before the loop of line {loop.number}",
             "the loop changes neither the loaded data nor its tile",
@@ -119,23 +119,23 @@ def hoisted_loads(text: TileText) -> Iterator[ProposedChange]:
 def _invariant(text: TileText, loop: TextOperation) -> list[TextOperation]:
     """Return the loads whose operands the loop does not change, and the statements that these need, in order."""
     varying = defined(text.lines[loop.first : loop.last + 1])
-    writes = [name for one in each_of(loop.body) for name in written_by(one.node)]
+    writes = [name for statement in each_of(loop.body) for name in written_by(statement.node)]
     still: list[TextOperation] = []
-    for one in loop.body:
-        node, lines = one.node, text.written(one)
+    for statement in loop.body:
+        node, lines = statement.node, text.written(statement)
         free = not (used(lines) - defined(lines)) & varying
         if isinstance(node, _MOVABLE) and free:
-            still.append(one)
+            still.append(statement)
             varying -= defined(lines)
         elif free and _is_only_load(node, writes):
-            still.append(one)
+            still.append(statement)
     needed: set[str] = set()
     kept = []
-    for one in reversed(still):
-        lines = text.written(one)
-        if isinstance(one.node, pto.TileOperation) or defined(lines) & needed:
+    for operation in reversed(still):
+        lines = text.written(operation)
+        if isinstance(operation.node, pto.TileOperation) or defined(lines) & needed:
             needed |= used(lines)
-            kept.append(one)
+            kept.append(operation)
     return kept[::-1]
 
 
@@ -155,30 +155,30 @@ _Cast = tuple[TextOperation, pto.Tcvt]
 
 
 def _casts(text: TileText) -> Iterator[_Cast]:
-    for one in text.all():
-        if isinstance(one.node, pto.Tcvt):
-            yield one, one.node
+    for statement in text.all():
+        if isinstance(statement.node, pto.Tcvt):
+            yield statement, statement.node
 
 
 def other_routes(text: TileText) -> Iterator[ProposedChange]:
     """Yield the text with a tmp tile added to or removed from one cast, and with full tiles padded."""
-    for one, node in _casts(text):
+    for statement, node in _casts(text):
         edited = text.edited()
         if node.tmp is not None:
-            edited.rewrite(one, replace(node, tmp=None, tmp_type=None))
+            edited.rewrite(statement, replace(node, tmp=None, tmp_type=None))
             yield ProposedChange(
                 OTHER_ROUTE,
-                f"cast without a tmp tile in line {one.number}", "the sequence with scratch has more steps",
-                one.number, edited.text(), recasts=True, warns=frozenset({WarningKind.SCRATCH}),
+                f"cast without a tmp tile in line {statement.number}", "the sequence with scratch has more steps",
+                statement.number, edited.text(), recasts=True, warns=frozenset({WarningKind.SCRATCH}),
             )  # fmt: skip
             continue
         tmp = fresh("tmp", set(used(text.lines)), "cast")
         kind = replace(node.src_type, valid_rows=node.src_type.rows, valid_cols=node.src_type.cols)
-        edited.rewrite(one, pto.AllocTile(tmp, kind), replace(node, tmp=tmp, tmp_type=kind))
+        edited.rewrite(statement, pto.AllocTile(tmp, kind), replace(node, tmp=tmp, tmp_type=kind))
         yield ProposedChange(
             OTHER_ROUTE,
-            f"cast with a tmp tile in line {one.number}", "the sequence with scratch has fewer or cheaper steps",
-            one.number, edited.text(), recasts=True,
+            f"cast with a tmp tile in line {statement.number}", "the sequence with scratch has fewer or cheaper steps",
+            statement.number, edited.text(), recasts=True,
         )  # fmt: skip
     yield from _padded(text)
 
@@ -223,8 +223,8 @@ def cheaper_chains(text: TileText, casts: Casts) -> Iterator[ProposedChange]:
     if text.has(pto.SetFlag, pto.WaitFlag):
         return
     for pair in _pairs(text):
-        (_, one), (_, two) = pair
-        src, middle, dst = one.src_type.element, one.dst_type.element, two.dst_type.element
+        (_, first_node), (_, two) = pair
+        src, middle, dst = first_node.src_type.element, first_node.dst_type.element, two.dst_type.element
         if dst in casts.get(src, ()) or src == dst:
             yield from _direct(text, *pair)
         for other in sorted(casts.get(src, frozenset()) - {middle, src}):
@@ -234,49 +234,53 @@ def cheaper_chains(text: TileText, casts: Casts) -> Iterator[ProposedChange]:
 
 def _pairs(text: TileText) -> Iterator[tuple[_Cast, _Cast]]:
     """Yield pairs of casts of which only the second reads the first one's result."""
-    for one, node in _casts(text):
-        readers = [each for each in text.all() if node.dst in read_by(each.node)]
-        reader = readers[0] if len(readers) == 1 and readers[0].path == one.path else None
-        behind = reader is not None and reader.first > one.first
+    for statement, node in _casts(text):
+        readers = [candidate for candidate in text.all() if node.dst in read_by(candidate.node)]
+        reader = readers[0] if len(readers) == 1 and readers[0].path == statement.path else None
+        behind = reader is not None and reader.first > statement.first
         if reader is not None and behind and isinstance(reader.node, pto.Tcvt) and reader.node.src == node.dst:
-            yield (one, node), (reader, reader.node)
+            yield (statement, node), (reader, reader.node)
 
 
 def _direct(text: TileText, first_cast: _Cast, second_cast: _Cast) -> Iterator[ProposedChange]:
-    (first, one), (second, two) = first_cast, second_cast
-    path = f"{one.src_type.element} -> {two.dst_type.element}"
-    for mode in dict.fromkeys((one.rounding, two.rounding, *_MODES)):
+    (first, first_node), (second, two) = first_cast, second_cast
+    path = f"{first_node.src_type.element} -> {two.dst_type.element}"
+    for mode in dict.fromkeys((first_node.rounding, two.rounding, *_MODES)):
         for saturation in tuple(dict.fromkeys((two.saturation, Saturation.ON, Saturation.OFF))):
-            node = replace(two, src=one.src, src_type=one.src_type, rounding=mode, saturation=saturation)
+            node = replace(two, src=first_node.src, src_type=first_node.src_type, rounding=mode, saturation=saturation)
             edited = text.edited()
             edited.remove(first)
             edited.rewrite(second, node)
             word = "" if mode is None else f" with {mode.name}"
             yield ProposedChange(
-                CHEAPER_CHAIN, f"cast {path} in one step{word} in line {second.number}, not by {one.dst_type.element}",
+                CHEAPER_CHAIN,
+                f"cast {path} in one step{word} in line {second.number}, not by {first_node.dst_type.element}",
                 "one step less gives the same bits", first.number, edited.text(), recasts=True,
             )  # fmt: skip
 
 
 def _through(text: TileText, first_cast: _Cast, second_cast: _Cast, other: str) -> Iterator[ProposedChange]:
-    (first, one), (second, two) = first_cast, second_cast
-    tile, uses = one.dst, [each for each in text.all() if not each.body and one.dst in used(text.written(each))]
-    path = f"{one.src_type.element} -> {other} -> {two.dst_type.element}"
-    for before in dict.fromkeys((one.rounding, two.rounding, RoundMode.RINT, RoundMode.TRUNC)):
+    (first, first_node), (second, two) = first_cast, second_cast
+    tile, uses = (
+        first_node.dst,
+        [user for user in text.all() if not user.body and first_node.dst in used(text.written(user))],
+    )
+    path = f"{first_node.src_type.element} -> {other} -> {two.dst_type.element}"
+    for before in dict.fromkeys((first_node.rounding, two.rounding, RoundMode.RINT, RoundMode.TRUNC)):
         for after in dict.fromkeys((two.rounding, RoundMode.RINT)):
             edited = text.edited()
 
             def change(name: str, kind: pto.Type) -> pto.Type | None:
                 return replace(kind, element=other) if name == tile and isinstance(kind, pto.TileType) else None
 
-            kind = replace(one.dst_type, element=other)
+            kind = replace(first_node.dst_type, element=other)
             if not retype(text, edited, change, uses):
                 return
-            edited.rewrite(first, replace(one, dst_type=kind, rounding=before))
+            edited.rewrite(first, replace(first_node, dst_type=kind, rounding=before))
             edited.rewrite(second, replace(two, src_type=kind, rounding=after))
             yield ProposedChange(
                 CHEAPER_CHAIN,
-                f"cast {path} in lines {first.number} and {second.number}, not by {one.dst_type.element}",
+                f"cast {path} in lines {first.number} and {second.number}, not by {first_node.dst_type.element}",
                 "these steps are cheaper and give the same bits", first.number, edited.text(), recasts=True,
             )  # fmt: skip
 
@@ -298,24 +302,29 @@ class _Row:
 def merged_rows(text: TileText) -> Iterator[ProposedChange]:
     """Yield the text with casts of single rows, in a loop or a run of statements, merged into one cast."""
     constants = text.constants()
-    for one in text.all():
-        if isinstance(one.node, pto.For) and not one.node.carried:
-            row, loop = _row_of(one.body), one.node
+    for statement in text.all():
+        if isinstance(statement.node, pto.For) and not statement.node.carried:
+            row, loop = _row_of(statement.body), statement.node
             trips = trips_of(loop, constants)
             if (
                 row
                 and trips
                 and all(_covers_by_loop(part, loop, trips, constants) for part in (row.source, row.destination))
             ):
-                yield _merged(text, row, [one], f"the {trips} rows that the loop of line {one.number} casts one by one")
+                yield _merged(
+                    text,
+                    row,
+                    [statement],
+                    f"the {trips} rows that the loop of line {statement.number} casts one by one",
+                )
     yield from _of_runs(text, constants)
 
 
 def _row_of(body: Sequence[TextOperation]) -> _Row | None:
     """Return the cast of a body that does nothing else; None if there is other work."""
-    parts = {one.node.result: one.node for one in body if isinstance(one.node, pto.Subview)}
-    casts = [one for one in body if isinstance(one.node, pto.Tcvt)]
-    plain = all(isinstance(one.node, pto.Subview | pto.Tcvt | pto.Yield) for one in body)
+    parts = {statement.node.result: statement.node for statement in body if isinstance(statement.node, pto.Subview)}
+    casts = [statement for statement in body if isinstance(statement.node, pto.Tcvt)]
+    plain = all(isinstance(statement.node, pto.Subview | pto.Tcvt | pto.Yield) for statement in body)
     if len(casts) != 1 or not plain:
         return None
     return _row(casts[0], parts)
@@ -348,12 +357,20 @@ def _covers(parts: Sequence[pto.Subview], constants: Mapping[str, int], starts: 
 
 def _of_runs(text: TileText, constants: Mapping[str, int]) -> Iterator[ProposedChange]:
     """Yield statements in a row merged if their casts are all the rows of two tiles."""
-    parts = {one.node.result: one.node for one in text.all() if isinstance(one.node, pto.Subview)}
+    parts = {
+        statement.node.result: statement.node for statement in text.all() if isinstance(statement.node, pto.Subview)
+    }
     groups: dict[object, list[_Row]] = {}
-    for one in text.all():
-        row = _row(one, parts)
-        if row is not None and isinstance(one.node, pto.Tcvt):
-            key = (one.path, row.source.source, row.destination.source, one.node.rounding, one.node.saturation)
+    for statement in text.all():
+        row = _row(statement, parts)
+        if row is not None and isinstance(statement.node, pto.Tcvt):
+            key = (
+                statement.path,
+                row.source.source,
+                row.destination.source,
+                statement.node.rounding,
+                statement.node.saturation,
+            )
             groups.setdefault(tuple(map(str, key)), []).append(row)
     for rows in groups.values():
         sides = [row.source for row in rows], [row.destination for row in rows]
@@ -368,12 +385,16 @@ def _merged(text: TileText, row: _Row, instead: Sequence[TextOperation], words: 
         node, src=row.source.source, src_type=row.source.source_type, dst=row.destination.source,
         dst_type=row.destination.source_type,
     )  # fmt: skip
-    gone = {name for one in instead for name in (*read_by(one.node), *written_by(one.node))}
-    for one in text.all():
-        if isinstance(one.node, pto.Subview) and one.node.result in gone and _only_in(text, one.node.result, instead):
-            edited.remove(one)
-    for one in instead:
-        edited.remove(one)
+    gone = {name for statement in instead for name in (*read_by(statement.node), *written_by(statement.node))}
+    for statement in text.all():
+        if (
+            isinstance(statement.node, pto.Subview)
+            and statement.node.result in gone
+            and _only_in(text, statement.node.result, instead)
+        ):
+            edited.remove(statement)
+    for operation in instead:
+        edited.remove(operation)
     edited.rewrite(last, whole)
     return ProposedChange(
         MERGING, f"cast at once {words}: %{row.source.source} to %{row.destination.source}",
@@ -383,7 +404,7 @@ def _merged(text: TileText, row: _Row, instead: Sequence[TextOperation], words: 
 
 def _only_in(text: TileText, name: str, statements: Sequence[TextOperation]) -> bool:
     """Return whether only these statements, and its definition, use a value."""
-    lines = {number for one in statements for number in range(one.first, one.last + 1)}
+    lines = {number for statement in statements for number in range(statement.first, statement.last + 1)}
     other = [line for number, line in enumerate(text.lines) if number not in lines]
     return sum(name in used([line]) for line in other) == 1
 
@@ -400,12 +421,16 @@ def double_buffered(text: TileText) -> Iterator[ProposedChange]:
     """Yield each innermost loop with two or four sets of its tiles: of the transferred ones, and of all its own."""
     if text.has(pto.SetFlag, pto.WaitFlag):
         return  # events would have to be told apart as well
-    for one in text.all():
-        if not isinstance(one.node, pto.For) or one.node.carried or any(inner.body for inner in one.body):
+    for statement in text.all():
+        if (
+            not isinstance(statement.node, pto.For)
+            or statement.node.carried
+            or any(inner.body for inner in statement.body)
+        ):
             continue
-        trips = trips_of(one.node, text.constants())
-        own = _own_tiles(text, one)
-        moved = [name for name in own if _is_transferred(one, name)]
+        trips = trips_of(statement.node, text.constants())
+        own = _own_tiles(text, statement)
+        moved = [name for name in own if _is_transferred(statement, name)]
         for copies in (2, 4):
             if trips is not None and trips < copies:
                 continue
@@ -413,21 +438,21 @@ def double_buffered(text: TileText) -> Iterator[ProposedChange]:
                 continue
             for tiles, words in ((moved, "the tiles that are loaded or stored"), (own, "all of its tiles")):
                 if tiles and (tiles is moved or len(own) > len(moved)):
-                    changed = unrolled(text, one, one.node, trips, tiles, copies)
+                    changed = unrolled(text, statement, statement.node, trips, tiles, copies)
                     if changed is not None:
                         yield ProposedChange(
-                            BUFFERING, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
+                            BUFFERING, f"{_TIMES[copies]} {words} in the loop of line {statement.number}",
                             "a transfer no longer waits until the previous trip has finished with its tile",
-                            one.number, changed,
+                            statement.number, changed,
                         )  # fmt: skip
 
 
 _TIMES = {2: "double-buffer", 4: "four sets of"}
 
 
-def trips_of(node: pto.For, known: Mapping[str, int]) -> int | None:
+def trips_of(node: pto.For, constants: Mapping[str, int]) -> int | None:
     """Return the number of trips of a loop; None if a bound is unknown."""
-    bounds = [known.get(name) for name in (node.lower, node.upper, node.step)]
+    bounds = [constants.get(name) for name in (node.lower, node.upper, node.step)]
     if any(bound is None for bound in bounds) or not bounds[2]:
         return None
     low, high, step = (bound or 0 for bound in bounds)
@@ -436,32 +461,34 @@ def trips_of(node: pto.For, known: Mapping[str, int]) -> int | None:
 
 def _own_tiles(text: TileText, loop: TextOperation) -> list[str]:
     """Return the tiles that every trip writes before it reads them, and that only the loop reads."""
-    allocated = [one.node.result for one in text.all() if isinstance(one.node, pto.AllocTile)]
-    inside = {name for one in loop.body for name in (*read_by(one.node), *written_by(one.node))}
+    allocated = [statement.node.result for statement in text.all() if isinstance(statement.node, pto.AllocTile)]
+    inside = {name for statement in loop.body for name in (*read_by(statement.node), *written_by(statement.node))}
     outside = {
         name
-        for one in text.all()
-        if not (loop.first <= one.first <= loop.last) and not isinstance(one.node, pto.AllocTile) and not one.body
-        for name in used(text.written(one))
+        for statement in text.all()
+        if not (loop.first <= statement.first <= loop.last)
+        and not isinstance(statement.node, pto.AllocTile)
+        and not statement.body
+        for name in used(text.written(statement))
     }
     return [name for name in allocated if name in inside - outside and _written_first(loop, name)]
 
 
 def _written_first(loop: TextOperation, name: str) -> bool:
-    for one in loop.body:
-        if name in read_by(one.node):
+    for statement in loop.body:
+        if name in read_by(statement.node):
             return False
-        if name in written_by(one.node):
+        if name in written_by(statement.node):
             return True
     return False
 
 
 def _is_transferred(loop: TextOperation, name: str) -> bool:
     return any(
-        isinstance(one.node, pto.TileOperation)
-        and one.node.mnemonic in ("tload", "tstore")
-        and name in (*one.node.inputs, *one.node.outputs)
-        for one in loop.body
+        isinstance(statement.node, pto.TileOperation)
+        and statement.node.mnemonic in ("tload", "tstore")
+        and name in (*statement.node.inputs, *statement.node.outputs)
+        for statement in loop.body
     )
 
 
@@ -477,8 +504,8 @@ def unrolled(
     step, size = fresh(node.step, taken, str(copies)), text.constants().get(node.step)
     if size is None and copies != 2:
         return None
-    made = f"arith.addi %{node.step}, %{node.step}" if size is None else f"arith.constant {size * copies}"
-    adding = [f"{margin}%{step} = {made} : {node.type.name}"]
+    step_value = f"arith.addi %{node.step}, %{node.step}" if size is None else f"arith.constant {size * copies}"
+    adding = [f"{margin}%{step} = {step_value} : {node.type.name}"]
     inner, variable, lines = margin + "  ", node.variable, list(body)
     for _ in range(copies - 1):
         names = {name: fresh(name, taken) for name in sorted(defined(body))}
@@ -514,17 +541,21 @@ def _allocate(
     text: TileText, edited: Edited, loop: TextOperation, copies: Mapping[str, str], taken: set[str], free: int
 ) -> int:
     """Allocate the named copies of tiles that are defined before the loop; return the first free byte after them."""
-    for one in text.all():
-        node = one.node
-        if not isinstance(node, pto.AllocTile) or node.result not in copies or loop.first <= one.first <= loop.last:
+    for statement in text.all():
+        node = statement.node
+        if (
+            not isinstance(node, pto.AllocTile)
+            or node.result not in copies
+            or loop.first <= statement.first <= loop.last
+        ):
             continue
-        lines = renamed(text.written(one), {node.result: copies[node.result]})
+        lines = renamed(text.written(statement), {node.result: copies[node.result]})
         if node.address is not None:
             address = fresh(node.address, taken)
             lines = renamed(lines, {node.address: address})
             lines = [f"{indent(lines[0])}%{address} = arith.constant {free} : i64", *lines]
             free = -(-(free + tile_size(node.type)) // 256) * 256
-        edited.insert(one.last + 1, lines)
+        edited.insert(statement.last + 1, lines)
     return free
 
 
@@ -533,21 +564,21 @@ def _placed(
 ) -> tuple[list[str], int]:
     """Give new addresses to the tiles that the body allocates; tiles that share an address still do."""
     moved: dict[str, str] = {}
-    found = list(body)
-    for one in loop.body:
-        node = one.node
+    moved_lines = list(body)
+    for statement in loop.body:
+        node = statement.node
         if not isinstance(node, pto.AllocTile) or node.address is None:
             continue
         if node.address not in moved:
             moved[node.address] = fresh(node.address, taken)
             adding.append(f"{margin}%{moved[node.address]} = arith.constant {free} : i64")
             sizes = [
-                tile_size(each.node.type)
-                for each in loop.body
-                if isinstance(each.node, pto.AllocTile) and each.node.address == node.address
+                tile_size(allocation.node.type)
+                for allocation in loop.body
+                if isinstance(allocation.node, pto.AllocTile) and allocation.node.address == node.address
             ]
             free = -(-(free + max(sizes)) // 256) * 256
-        for line in range(one.first, one.last + 1):
-            place = line - loop.first - 1
-            found[place] = renamed([found[place]], {node.address: moved[node.address]})[0]
-    return found, free
+        for line in range(statement.first, statement.last + 1):
+            index = line - loop.first - 1
+            moved_lines[index] = renamed([moved_lines[index]], {node.address: moved[node.address]})[0]
+    return moved_lines, free

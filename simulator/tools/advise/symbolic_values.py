@@ -72,18 +72,18 @@ def key_of(seed: int, *words: object) -> np.uint64:
 
 def applied(key: np.uint64, operands: Sequence[Fingerprints], shape: tuple[int, ...]) -> Fingerprints:
     """Return the terms of an operation applied elementwise to operands that broadcast to a shape."""
-    found = np.full(shape, key, np.uint64)
+    terms = np.full(shape, key, np.uint64)
     for operand in operands:
-        found = mixed(found * _MULTIPLIER ^ operand)
-    return found
+        terms = mixed(terms * _MULTIPLIER ^ operand)
+    return terms
 
 
 def joined(parts: Fingerprints) -> Fingerprints:
     """Return one order-dependent term for each stretch along the last axis."""
-    found = np.full(parts.shape[:-1], _FIRST, np.uint64)
-    for place in range(parts.shape[-1]):
-        found = mixed(found * _MULTIPLIER ^ parts[..., place])
-    return found
+    terms = np.full(parts.shape[:-1], _FIRST, np.uint64)
+    for index in range(parts.shape[-1]):
+        terms = mixed(terms * _MULTIPLIER ^ parts[..., index])
+    return terms
 
 
 def gathered(key: np.uint64, parts: Fingerprints) -> Fingerprints:
@@ -188,16 +188,16 @@ def _per_element(memory: SymbolicMemory, effect: TileEffect, kind: Kind) -> None
     elif kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
         operands[-1] = operands[-1][:1]
     elif kind is Kind.ROW_BROADCAST:
-        place = vector_operand(work)
-        vector = operands[place]
-        if not is_column(work.sources[place]):
-            operands[place] = vector[:, np.arange(work.dst.valid_cols) % vector.shape[1]]
+        index = vector_operand(work)
+        vector = operands[index]
+        if not is_column(work.sources[index]):
+            operands[index] = vector[:, np.arange(work.dst.valid_cols) % vector.shape[1]]
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
         operands.append(memory.valid(work.dst))
     shape = (work.dst.valid_rows, work.dst.valid_cols)
-    found = applied(key_of(memory.seed, *effect_words(effect)), operands, shape)
-    _spoil_tmp(memory, work, found)
-    _write(memory, work.dst, found)
+    terms = applied(key_of(memory.seed, *effect_words(effect)), operands, shape)
+    _spoil_tmp(memory, work, terms)
+    _write(memory, work.dst, terms)
 
 
 def _write(memory: SymbolicMemory, tile: Tile, terms: Fingerprints) -> None:
@@ -272,21 +272,25 @@ class SymbolicTables:
 
         `key` names the operation; `operands` are the terms of flat elements, each in the format `src`.
         """
-        found = [self._operand(terms.reshape(-1), src) for terms in operands]
-        varying = [one for one in found if isinstance(one, Known)]
-        if not varying or None in found:
+        operands_known = [self._operand(terms.reshape(-1), src) for terms in operands]
+        varying = [operand for operand in operands_known if isinstance(operand, Known)]
+        if not varying or None in operands_known:
             return None
         roots, size = varying[0].roots, varying[0].table.size
-        if any(one.table.size != size or not np.array_equal(one.roots, roots) for one in varying):
+        if any(operand.table.size != size or not np.array_equal(operand.roots, roots) for operand in varying):
             return None
-        inner = tuple(one if isinstance(one, int) else id(one.table) for one in found if one is not None)
+        inner = tuple(
+            operand if isinstance(operand, int) else id(operand.table)
+            for operand in operands_known
+            if operand is not None
+        )
         name = (*key, src.name, dst.name, inner)
         if name not in self._made:
             dtype = code_dtype(src)
             codes = [
-                np.full(size, one, dtype) if isinstance(one, int) else one.table.astype(dtype)
-                for one in found
-                if one is not None
+                np.full(size, operand, dtype) if isinstance(operand, int) else operand.table.astype(dtype)
+                for operand in operands_known
+                if operand is not None
             ]
             self._made[name] = self._interned(np.asarray(step(codes)))
         table = self._made[name]
@@ -297,10 +301,10 @@ class SymbolicTables:
         )
         return Known(terms, roots, table)
 
-    def remember(self, known: Known, terms: Fingerprints) -> None:
+    def remember(self, tabulated: Known, terms: Fingerprints) -> None:
         """Store the elements' tables by the terms under which they will be read."""
         if terms.size:
-            self._known[int(terms.reshape(-1)[0])] = Known(terms.reshape(-1), known.roots, known.table)
+            self._known[int(terms.reshape(-1)[0])] = Known(terms.reshape(-1), tabulated.roots, tabulated.table)
 
     def _operand(self, terms: Fingerprints, src: Format) -> Known | int | None:
         if not terms.size:
@@ -308,9 +312,9 @@ class SymbolicTables:
         first = int(terms[0])
         if first in self._constants and bool((terms == terms[0]).all()):
             return self._constants[first]
-        known = self._known.get(first)
-        if known is not None and np.array_equal(known.terms, terms):
-            return known
+        candidate = self._known.get(first)
+        if candidate is not None and np.array_equal(candidate.terms, terms):
+            return candidate
         if src.bits > MOST_BITS:
             return None
         name = ("identity", src.bits)
@@ -320,7 +324,12 @@ class SymbolicTables:
 
     def _interned(self, table: Codes) -> Codes:
         return next(
-            (one for one in self._made.values() if one.dtype == table.dtype and np.array_equal(one, table)), table
+            (
+                known_table
+                for known_table in self._made.values()
+                if known_table.dtype == table.dtype and np.array_equal(known_table, table)
+            ),
+            table,
         )
 
 
@@ -392,21 +401,21 @@ class SeededTerms(SymbolicMemory):
                 return apply_chain(whole.chain, codes[0])
             return apply_action(whole.action, codes, *ends)
 
-        known = self.tables.result(("cast", how), [terms], *ends, step)
-        if known is None:
+        small = self.tables.result(("cast", how), [terms], *ends, step)
+        if small is None:
             key = key_of(self.seed, "cast", source.format.name, destination.format.name, how)
             self._store(destination, start, applied(key, [terms], shape))
             return True
-        self._store(destination, start, known.terms.reshape(shape))
+        self._store(destination, start, small.terms.reshape(shape))
         if destination.format.bits != 4:
-            self.tables.remember(known, joined(spread(known.terms, size)))
+            self.tables.remember(small, joined(spread(small.terms, size)))
         return True
 
     def _elements(self, side: Side, start: int, shape: tuple[int, int]) -> Fingerprints:
         rows, cols = shape
         if side.format.bits == 4:
-            held = self.rows(start, side.pitch, (rows, (cols + 1) // 2, 1))[..., 0]
-            return np.stack([mixed(held ^ np.uint64(n)) for n in (1, 2)], -1).reshape(rows, -1)[:, :cols]
+            packed = self.rows(start, side.pitch, (rows, (cols + 1) // 2, 1))[..., 0]
+            return np.stack([mixed(packed ^ np.uint64(n)) for n in (1, 2)], -1).reshape(rows, -1)[:, :cols]
         return joined(self.rows(start, side.pitch, (rows, cols, side.format.storage_bits // 8)))
 
     def _store(self, side: Side, start: int, terms: Fingerprints) -> None:
@@ -458,11 +467,11 @@ class SeededTerms(SymbolicMemory):
                 self.tables.constant(joined(code[None, :])[0], operation.action.value)
                 continue
             sources = [joined(self.buffer[_places(stream, lanes, repeat)]) for stream in operation.sources]
-            known = self._small(operation, sources)
-            terms = applied(key, sources, (lanes.size,)) if known is None else known.terms
+            small = self._small(operation, sources)
+            terms = applied(key, sources, (lanes.size,)) if small is None else small.terms
             self.buffer[places] = spread(terms, size)
-            if known is not None:
-                self.tables.remember(known, joined(spread(terms, size)))
+            if small is not None:
+                self.tables.remember(small, joined(spread(terms, size)))
 
     def _small(self, operation: StridedInstruction, sources: list[Fingerprints]) -> Known | None:
         """Return the results of a repeat as functions of small elements, None if they are not."""
@@ -479,8 +488,8 @@ class SeededTerms(SymbolicMemory):
         """Make every written byte depend on every touched byte."""
         base = min((access.start for access in touched if not isinstance(access.space, GlobalSpace)), default=0)
         meet = any(
-            one.write and one is not other and one.start < other.end and other.start < one.end
-            for one in touched
+            writer.write and writer is not other and writer.start < other.end and other.start < writer.end
+            for writer in touched
             for other in touched
         )
         parts = [np.array([key], np.uint64)]
@@ -504,10 +513,10 @@ def _side(stream: Stream) -> Side:
 
 
 def _offsets(access: Access) -> np.ndarray:
-    found = np.arange(run_length(access))
+    offsets = np.arange(run_length(access))
     for count, distance in reversed(access.runs):
-        found = (np.arange(count)[:, None] * distance + found[None, :]).reshape(-1)
-    return np.asarray(found + access.start)
+        offsets = (np.arange(count)[:, None] * distance + offsets[None, :]).reshape(-1)
+    return np.asarray(offsets + access.start)
 
 
 def _places(stream: Stream, lanes: np.ndarray, repeat: int) -> np.ndarray:

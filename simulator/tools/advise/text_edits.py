@@ -42,28 +42,28 @@ def renamed(lines: Sequence[str], names: Mapping[str, str]) -> list[str]:
 
 def fresh(name: str, taken: set[str], suffix: str = "b") -> str:
     """Return an unused name derived from another one, and reserve it."""
-    number, found = 1, f"{name}_{suffix}"
-    while found in taken:
+    number, candidate = 1, f"{name}_{suffix}"
+    while candidate in taken:
         number += 1
-        found = f"{name}_{suffix}{number}"
-    taken.add(found)
-    return found
+        candidate = f"{name}_{suffix}{number}"
+    taken.add(candidate)
+    return candidate
 
 
 def retyped(lines: Sequence[str], change: Callable[[pto.Type], pto.Type | None]) -> list[str]:
     """Return lines with changed types; `change` returns None to keep the spelling."""
 
-    def one(found: re.Match[str]) -> str:
-        kind = parse_type(found[0])
+    def replaced(match: re.Match[str]) -> str:
+        kind = parse_type(match[0])
         other = change(kind)
-        return found[0] if other is None or other == kind else format_type(other)
+        return match[0] if other is None or other == kind else format_type(other)
 
-    return [_TYPE.sub(one, line) for line in lines]
+    return [_TYPE.sub(replaced, line) for line in lines]
 
 
 def types_in(lines: Sequence[str]) -> list[pto.Type]:
     """Return the types that lines spell out, in order."""
-    return [parse_type(found[0]) for line in lines for found in _TYPE.finditer(COMMENT.sub("", line))]
+    return [parse_type(match[0]) for line in lines for match in _TYPE.finditer(COMMENT.sub("", line))]
 
 
 # What kinds of changes share about tiles: which value each type of a statement belongs to, sizes, addresses.
@@ -98,34 +98,36 @@ def typed_names(node: pto.Operation) -> list[str] | None:
 
 def retype(text: TileText, edited: Edited, change: Retype, only: Iterable[TextOperation] | None = None) -> bool:
     """Change types by the values that they belong to; False if a statement's types are ambiguous."""
-    for one in text.all() if only is None else only:
-        if one.body:
+    for statement in text.all() if only is None else only:
+        if statement.body:
             continue
-        lines = text.written(one)
+        lines = text.written(statement)
         spelled = types_in(lines)
         if not spelled:
             continue
-        names = typed_names(one.node)
+        names = typed_names(statement.node)
         if names is None or len(names) != len(spelled):
             if any(isinstance(kind, pto.TileType) for kind in spelled):
                 return False
             continue
         order = iter(names)
-        found = retyped(lines, lambda kind, order=order: change(next(order), kind))  # type: ignore[misc]
-        if found != lines:
-            edited.replace(one, found)
+        changed_lines = retyped(lines, lambda kind, order=order: change(next(order), kind))  # type: ignore[misc]
+        if changed_lines != lines:
+            edited.replace(statement, changed_lines)
     return True
 
 
 def tile_types(text: TileText) -> dict[str, pto.TileType]:
     """Return the types of tiles by value name."""
-    found: dict[str, pto.TileType] = {}
-    for one in text.all():
-        names = typed_names(one.node)
-        kinds = types_in(text.written(one)) if names and not one.body else []
+    types_by_name: dict[str, pto.TileType] = {}
+    for statement in text.all():
+        names = typed_names(statement.node)
+        kinds = types_in(text.written(statement)) if names and not statement.body else []
         if names and len(names) == len(kinds):
-            found |= {name: kind for name, kind in zip(names, kinds, strict=True) if isinstance(kind, pto.TileType)}
-    return found
+            types_by_name |= {
+                name: kind for name, kind in zip(names, kinds, strict=True) if isinstance(kind, pto.TileType)
+            }
+    return types_by_name
 
 
 def tile_size(kind: pto.TileType) -> int:
@@ -141,17 +143,17 @@ def row_aligned(kind: pto.TileType) -> bool:
 
 def placed_sizes(text: TileText) -> dict[str, int] | None:
     """Return the bytes of the largest tile at each address, by the name of its constant; None if one has none."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     constants = text.constants()
-    for one in text.all():
-        node = one.node
+    for statement in text.all():
+        node = statement.node
         if isinstance(node, pto.AllocTiles) and node.address is not None:
             return None
         if isinstance(node, pto.AllocTile) and node.address is not None:
             if node.address not in constants:
                 return None
-            found[node.address] = max(found.get(node.address, 0), tile_size(node.type))
-    return found
+            sizes[node.address] = max(sizes.get(node.address, 0), tile_size(node.type))
+    return sizes
 
 
 def first_free(text: TileText) -> int | None:

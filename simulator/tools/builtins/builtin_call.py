@@ -41,34 +41,34 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
     Raises:
         ReadError, IllegalError: see `castsim.tools.builtins.command.execute`.
     """
-    found = emitted(options.name, target, rounding=options.rounding)
-    x, args = _given(options, found)
+    builtin = emitted(options.name, target, rounding=options.rounding)
+    x, args = _given(options, builtin)
     if x is None and options.out is not None:
         raise ReadError("--out has nothing to write without --in", legal=("--in x=FILE.npy|random:SEED|zeros",))
-    result = None if x is None else call(found, x, args)
-    assembly = found.text(1, args or None) if result is None else result.text
+    result = None if x is None else call(builtin, x, args)
+    assembly = builtin.text(1, args or None) if result is None else result.text
     files = {} if result is None else _written(options, {OUTPUT: result.outputs[OUTPUT]})
-    document = builtin_document(found, assembly, result, files)
+    document = builtin_document(builtin, assembly, result, files)
 
     return CommandOutcome(
         document,
-        lambda _: plain(assembly) if options.emit else builtin_text(found, document, result),
+        lambda _: plain(assembly) if options.emit else builtin_text(builtin, document, result),
         code=1 if result is not None and result.stale_reads else 0,
     )
 
 
-def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
+def _given(options: Namespace, builtin: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
     """Return the input array and the numbers; `--in` may also give numbers.
 
     Raises:
         ReadError: a name is unknown, a number cannot be parsed, or an input cannot be read.
     """
-    named = found.built.signature.scalar
+    named = builtin.built.signature.scalar
     numbers = set() if named is None else {named[0]}
     inputs = assignments("--in", options.inputs)
     texts = assignments("--arg", options.args) | {name: inputs.pop(name) for name in numbers & inputs.keys()}
     args = {name: scalar(name, text) for name, text in texts.items()}
-    source = found.built.signature.source
+    source = builtin.built.signature.source
     text = inputs.get(INPUT, "")
     if text and text != "zeros" and not text.startswith("random:"):
         return read_input(text, INPUT), args  # any number of calls
@@ -96,11 +96,11 @@ def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFu
         raise ReadError("no operands to compute with", legal=legal)
     result = call_function(program, operands, tables) if operands else None
     files = {} if result is None else _written(options, result.outputs)
-    told = function_document(program, result, files)
+    content = function_document(program, result, files)
 
     return CommandOutcome(
-        told,
-        lambda _: plain(str(told["assembly"])) if options.emit else function_text(program, told, result),
+        content,
+        lambda _: plain(str(content["assembly"])) if options.emit else function_text(program, content, result),
         code=1 if result is not None and result.stale_reads else 0,
     )
 
@@ -125,17 +125,19 @@ def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, C
     inputs = assignments("--in", options.inputs)
     lanes = program.target.registers.vector_bytes * 8 // FORMATS["f32"].bits
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(program.operands, (lanes,))
-    shapes |= {each.table: (each.entries, each.columns) for each in program.tables}
+    shapes |= {table.table: (table.entries, table.columns) for table in program.tables}
     uses = {name: _use(shape) for name, shape in shapes.items()}
-    made = {n: text for n, text in inputs.items() if n not in uses or text == "zeros" or text.startswith("random:")}
-    found = make_inputs(made, uses)
-    found |= {name: read_input(text, name) for name, text in inputs.items() if name not in made}
+    generated = {
+        n: text for n, text in inputs.items() if n not in uses or text == "zeros" or text.startswith("random:")
+    }
+    operands = make_inputs(generated, uses)
+    operands |= {name: read_input(text, name) for name, text in inputs.items() if name not in generated}
     for name, text in assignments("--arg", options.args).items():
-        if name not in program.operands or name in found:
+        if name not in program.operands or name in operands:
             raise ReadError(f"--arg {name} is not one of the missing operands", legal=program.operands)
-        found[name] = np.full((1,), np.float32(scalar(name, text)))
-    order = [name for name in program.operands if name in found]
-    return {name: found[name] for name in order}, {name: found[name] for name in found if name not in order}
+        operands[name] = np.full((1,), np.float32(scalar(name, text)))
+    order = [name for name in program.operands if name in operands]
+    return {name: operands[name] for name in order}, {name: operands[name] for name in operands if name not in order}
 
 
 def _use(shape: tuple[int, ...], fmt: Format = FORMATS["f32"]) -> ArgumentUse:

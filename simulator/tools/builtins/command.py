@@ -40,4 +40,4 @@ def _list(target: str | None) -> CommandOutcome:
 
 
 def _targets(name: str | None) -> list[VliwTarget]:
-    return [builtin_target(each) for each in ((name,) if name is not None else generations())]
+    return [builtin_target(generation) for generation in ((name,) if name is not None else generations())]

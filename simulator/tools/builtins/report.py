@@ -54,11 +54,11 @@ class BuiltinCall(CommandDocument, Called, name="builtin", version=2):
     assembly: str = says("Its assembly.")
 
 
-def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, files: Mapping[str, Path]) -> Document:
+def builtin_document(builtin: Builtin, text: str, result: BuiltinResult | None, files: Mapping[str, Path]) -> Document:
     """Return a builtin: its description, the operations of one call, its assembly; with a result, also its values."""
-    operations = Operations.of(counted=found.vector_operations, documented=found.row.vector_operations)
-    called = _called(result, found.built.signature.result.format, files)
-    return BuiltinCall.of(found, vpu_operations=operations, assembly=text, **called)
+    operations = Operations.of(counted=builtin.vector_operations, documented=builtin.row.vector_operations)
+    called = _called(result, builtin.built.signature.result.format, files)
+    return BuiltinCall.of(builtin, vpu_operations=operations, assembly=text, **called)
 
 
 def _called(result: BuiltinResult | FunctionResult | None, fmt: str, files: Mapping[str, Path]) -> Document:
@@ -78,7 +78,7 @@ def _called(result: BuiltinResult | FunctionResult | None, fmt: str, files: Mapp
 
 
 def _called_lines(
-    told: Mapping[str, Any], result: BuiltinResult | FunctionResult | None, operand: str, *said: str
+    content: Mapping[str, Any], result: BuiltinResult | FunctionResult | None, operand: str, *notes: str
 ) -> Iterator[str]:
     """Yield the results of calls, however called: outputs of the document, warnings, reads that came too early.
 
@@ -88,8 +88,8 @@ def _called_lines(
         yield f"values: not computed; --in {operand}=FILE.npy|random:SEED|zeros calls it"
         return
     yield f"{result.calls} call{'s' if result.calls > 1 else ''}, {result.cycles} cycles"
-    yield from said
-    for output in told["outputs"]:
+    yield from notes
+    for output in content["outputs"]:
         shape = " x ".join(map(str, output["shape"]))
         yield f"output {output['name']}: {output['format']} [{shape}], sha256 {output['sha256']}"
         yield f"  written to {output['file']}" if output["file"] else "  not written; --out DIR writes DIR/NAME.npy"
@@ -97,7 +97,7 @@ def _called_lines(
     yield from (f"warning: {warning}" for warning in result.warnings)
     if not result.stale_reads:
         yield "stale reads: none"
-    yield from (each.sentence() for each in result.stale_reads)
+    yield from (read.sentence() for read in result.stale_reads)
 
 
 _ORDERS = {
@@ -108,24 +108,25 @@ _ORDERS = {
 }
 
 
-def builtin_text(found: Builtin, document: Mapping[str, Any], result: BuiltinResult | None) -> RenderableType:
+def builtin_text(builtin: Builtin, document: Mapping[str, Any], result: BuiltinResult | None) -> RenderableType:
     """Return one builtin and the results of its calls; `document` is the same as JSON. Lines are never wrapped."""
-    return _unfolded([*_builtin(found, document), *_called_lines(document, result, "x")])
+    return _unfolded([*_builtin(builtin, document), *_called_lines(document, result, "x")])
 
 
 def _unfolded(lines: list[str]) -> Text:
     return Text("\n".join(lines), no_wrap=True)
 
 
-def _builtin(found: Builtin, document: Mapping[str, Any]) -> Iterator[str]:
-    row = found.row
-    yield f"{row.builtin} on {found.target.name} ({found.target.title})"
+def _builtin(builtin: Builtin, document: Mapping[str, Any]) -> Iterator[str]:
+    row = builtin.row
+    yield f"{row.builtin} on {builtin.target.name} ({builtin.target.title})"
     yield f"signature: {row.signature}"
     yield f"result order: {row.result_order}, {_ORDERS[row.result_order]}"
-    yield f"VPU operations: {found.vector_operations} counted in the run, {row.vector_operations} documented"
-    yield f"one call: {len(found.kernel.body)} bundles with loads and stores, {found.timing.total} cycles to the end"
-    yield f"rounding: {found.built.rounding}"
-    source = found.built.signature.source
+    yield f"VPU operations: {builtin.vector_operations} counted in the run, {row.vector_operations} documented"
+    bundles, cycles = len(builtin.kernel.body), builtin.timing.total
+    yield f"one call: {bundles} bundles with loads and stores, {cycles} cycles to the end"
+    yield f"rounding: {builtin.built.rounding}"
+    source = builtin.built.signature.source
     if source.held is not None:
         bits = FORMATS[source.held].bits
         yield f"elements of x: {source.format} with the code of {source.held} in the lower {bits} bits, 0 above"
@@ -175,21 +176,21 @@ def function_document(program: FunctionProgram, result: FunctionResult | None, f
         program,
         values=_NONE if result is None else _FROM_INSTRUCTIONS if result.claimed else _ROUNDED,
         claimed=None if result is None else result.claimed,
-        tables=[FunctionTable.of(each, function=each.function(program.target)) for each in program.tables],
+        tables=[FunctionTable.of(table, function=table.function(program.target)) for table in program.tables],
         operations=Operations.of(counted=program.operations, documented=program.row.operations),
         assembly=program.text() if result is None else result.text,
         **_called(result, "f32", files),
     )
 
 
-def function_text(program: FunctionProgram, told: Document, result: FunctionResult | None) -> Text:
+def function_text(program: FunctionProgram, content: Document, result: FunctionResult | None) -> Text:
     """Return the same as text; lines are never wrapped."""
     claimed = result is not None and result.claimed
     values = "computed by the instructions" if claimed else "correctly rounded, not claimed to be the chip's"
-    return _unfolded([*_function(program, told), *_called_lines(told, result, "NAME", f"values: {values}")])
+    return _unfolded([*_function(program, content), *_called_lines(content, result, "NAME", f"values: {values}")])
 
 
-def _function(program: FunctionProgram, told: Document) -> Iterator[str]:
+def _function(program: FunctionProgram, content: Document) -> Iterator[str]:
     row = program.row
     yield f"{row.builtin} on {program.target.name} ({program.target.title})"
     yield f"signature: {row.signature}"
@@ -198,13 +199,13 @@ def _function(program: FunctionProgram, told: Document) -> Iterator[str]:
     yield f"{counts}{inferred}"
     stored = "bundles with loads and stores" if program.lanes is None else "bundles"
     yield f"one call: {len(program.kernel.body)} {stored}, {program.timing.total} cycles to the end"
-    for each in program.tables:
-        contents = f"{each.entries} entries of c0, c1, c2; contents not public"
-        yield f"table {each.table}, function id {each.function(program.target)}: {contents}"
+    for table in program.tables:
+        contents = f"{table.entries} entries of c0, c1, c2; contents not public"
+        yield f"table {table.table}, function id {table.function(program.target)}: {contents}"
     if row.accuracy:
         yield f"accuracy, measured by others: {row.accuracy}"
     yield ""
-    yield from (f"  {line}" for line in str(told["assembly"]).splitlines())
+    yield from (f"  {line}" for line in str(content["assembly"]).splitlines())
     yield ""
 
 

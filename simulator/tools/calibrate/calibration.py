@@ -72,21 +72,23 @@ def numbers_of(target: Target) -> dict[str, Decimal]:
     return {path: value for name, root in roots for path, value in _numbers(name, root)}
 
 
-def _numbers(path: str, held: Any) -> Iterator[tuple[str, Decimal]]:
-    if isinstance(held, int | Decimal) and not isinstance(held, bool):
-        yield path, Decimal(held)
+def _numbers(path: str, node: Any) -> Iterator[tuple[str, Decimal]]:
+    if isinstance(node, int | Decimal) and not isinstance(node, bool):
+        yield path, Decimal(node)
         return
-    if isinstance(held, Table):
-        held = {name: getattr(held, name) for name in type(held).model_fields if name in held.model_fields_set - _ABOUT}
-    if isinstance(held, Mapping):
-        for key, below in held.items():
+    if isinstance(node, Table):
+        node = {name: getattr(node, name) for name in type(node).model_fields if name in node.model_fields_set - _ABOUT}
+    if isinstance(node, Mapping):
+        for key, below in node.items():
             if isinstance(key, str) and "." not in key:
                 yield from _numbers(f"{path}.{key}", below)
 
 
 def changed(target: Target, values: Mapping[str, Decimal]) -> Target:
     """Return the target with changed numbers; integers stay integers. TargetDataError: a value is not legal."""
-    return with_facts(target, {path: int(each) if each == int(each) else each for path, each in values.items()})
+    return with_facts(
+        target, {path: int(number) if number == int(number) else number for path, number in values.items()}
+    )
 
 
 def cycles_of(target: Target, row: MeasuredRow) -> int:
@@ -111,13 +113,13 @@ def parameters_of(target: Target, rows: Sequence[MeasuredRow], choice: FitSelect
     asked = [path for path in numbers if not choice.fit or _matches(path, choice.fit)]
     asked = [path for path in asked if not _matches(path, choice.fix)]
     usual = [cycles_of(target, row) for row in rows]
-    found = set(_mattering(target, rows, usual, {path: numbers[path] for path in asked}, 1))
-    silent = [path for path in asked if path not in found and path in choice.fit]
+    paths = set(_mattering(target, rows, usual, {path: numbers[path] for path in asked}, 1))
+    silent = [path for path in asked if path not in paths and path in choice.fit]
     if silent:
-        raise ReadError(f"no row of the table depends on {', '.join(silent)}", legal=sorted(found))
-    if not found:
+        raise ReadError(f"no row of the table depends on {', '.join(silent)}", legal=sorted(paths))
+    if not paths:
         raise ReadError("no row of the table depends on a number that can be fitted", legal=list(numbers)[:12])
-    return tuple(_parameter(target, path, numbers[path], choice) for path in asked if path in found)
+    return tuple(_parameter(target, path, numbers[path], choice) for path in asked if path in paths)
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
@@ -136,9 +138,9 @@ def _mattering(
             {
                 number
                 for number, (row, before) in enumerate(zip(rows, usual, strict=True))
-                if _cycles_or_none(each, row) != before
+                if _cycles_or_none(variant, row) != before
             }
-            for each in _moved(target, inner)
+            for variant in _moved(target, inner)
         ]
         moved = sorted(set().union(*ways))
         if len(inner) == 1:
@@ -177,7 +179,7 @@ def _cycles_or_none(target: Target, row: MeasuredRow) -> int | None:
 def _parameter(target: Target, path: str, value: Decimal, choice: FitSelection) -> FittedParameter:
     places = next((n for n in range(_FINEST, 0, -1) if _legal(target, path, int(value) + Decimal(1).scaleb(-n))), 0)
     step = Decimal(1).scaleb(-places) if places else Decimal(1)
-    low = next((each for each in (Decimal(0), step, value) if _legal(target, path, each)), value)
+    low = next((lowest for lowest in (Decimal(0), step, value) if _legal(target, path, lowest)), value)
     bound = next((bounds for pattern, bounds in choice.bounds.items() if fnmatchcase(path, pattern)), None)
     if bound is None:
         return FittedParameter(path, value, step, float(low))
@@ -251,41 +253,41 @@ class Calibration:
     def errors(self, cycles: Sequence[int]) -> list[float]:
         """Return errors in percent of the measured cycles."""
         rows = zip(cycles, self.table.rows, strict=True)
-        return [100 * (each - row.measured_cycles) / row.measured_cycles for each, row in rows]
+        return [100 * (simulated - row.measured_cycles) / row.measured_cycles for simulated, row in rows]
 
     def deviation(self, cycles: Sequence[int]) -> float:
         """Return the root mean square error in percent."""
         return float(np.sqrt(np.mean(np.square(self.errors(cycles)))))
 
 
-def misfits(found: Calibration) -> tuple[str, ...]:
+def misfits(calibration: Calibration) -> tuple[str, ...]:
     """Return doubts about the fit: errors far beyond the noise of the rows, and numbers that they hardly determine.
 
     The noise comes from repeated measurements; without any, it is `USUAL_NOISE`.
     """
     groups: dict[tuple[tuple[str, str], ...], list[float]] = {}
-    for row in found.table.rows:
+    for row in calibration.table.rows:
         what = tuple((name, text) for name, text in row.cells.items() if name != "measured_cycles")
         groups.setdefault(what, []).append(float(row.measured_cycles))
-    again = [np.array(each) / np.mean(each) for each in groups.values() if len(each) > 1]
-    degrees = sum(len(each) - 1 for each in again)
-    noise = 100 * float(np.sqrt(sum(np.sum((each - 1) ** 2) for each in again) / degrees)) if degrees else USUAL_NOISE
-    errors = found.errors(found.after)
-    rounding = 100 * _ROUNDING * float(np.mean([1 / row.measured_cycles for row in found.table.rows]))
-    said = []
-    if found.deviation(found.after) > BEYOND * max(noise, rounding):
+    again = [np.array(group) / np.mean(group) for group in groups.values() if len(group) > 1]
+    degrees = sum(len(group) - 1 for group in again)
+    noise = 100 * float(np.sqrt(sum(np.sum((group - 1) ** 2) for group in again) / degrees)) if degrees else USUAL_NOISE
+    errors = calibration.errors(calibration.after)
+    rounding = 100 * _ROUNDING * float(np.mean([1 / row.measured_cycles for row in calibration.table.rows]))
+    warnings = []
+    if calibration.deviation(calibration.after) > BEYOND * max(noise, rounding):
         worst = max(range(len(errors)), key=lambda number: abs(errors[number]))
-        said.append(
-            f"the rows do not fit the model: {found.deviation(found.after):.2f} % rms, where "
+        warnings.append(
+            f"the rows do not fit the model: {calibration.deviation(calibration.after):.2f} % rms, where "
             f"{'rows that measure the same again scatter by' if degrees else 'measurements usually scatter by'} "
-            f"{noise:.2f} %; line {found.table.rows[worst].span.line} is {errors[worst]:+.2f} % off"
+            f"{noise:.2f} %; line {calibration.table.rows[worst].span.line} is {errors[worst]:+.2f} % off"
         )
-    said += [
-        f"the rows hardly determine {each.path}: {each.value:f} +- {each.standard_error:.2g}"
-        for each in found.parameters
-        if each.standard_error is not None and 2 * each.standard_error > abs(float(each.value))
+    warnings += [
+        f"the rows hardly determine {parameter.path}: {parameter.value:f} +- {parameter.standard_error:.2g}"
+        for parameter in calibration.parameters
+        if parameter.standard_error is not None and 2 * parameter.standard_error > abs(float(parameter.value))
     ]
-    return tuple(said)
+    return tuple(warnings)
 
 
 def calibrate(
@@ -308,7 +310,7 @@ def calibrate(
     progress("what the rows depend on", 0, 3)
     parameters = parameters_of(target, table.rows, choice)
     model = _Model(target, table.rows, parameters)
-    start = np.array([float(each.value) for each in parameters])
+    start = np.array([float(parameter.value) for parameter in parameters])
     model.slopes(start)
     _check_possible(model, table)
     progress("what the rows can determine", 1, 3)
@@ -317,19 +319,27 @@ def calibrate(
     values, free = start, list(range(len(parameters)))
     while free:  # whole numbers are rounded one after the other, the weightiest first; what is left makes up for it
         values = model.fit(least_squares, values, free)
-        whole = [place for place in free if parameters[place].whole]
-        chosen = max(whole, key=lambda place: float(np.linalg.norm(model.jacobian[:, place])), default=None)
-        free = [] if chosen is None else [place for place in free if place != chosen]
+        whole = [index for index in free if parameters[index].whole]
+        chosen = max(whole, key=lambda index: float(np.linalg.norm(model.jacobian[:, index])), default=None)
+        free = [] if chosen is None else [position for position in free if position != chosen]
         if chosen is not None:
             values[chosen] = float(parameters[chosen].legal(values[chosen]))
     final = model.legal(values)
     model.slopes(np.array([float(value) for value in final]))
     errors = model.standard_errors(final)
     fitted = tuple(
-        Fitted(each.path, each.value, value, error, each.low, each.high if np.isfinite(each.high) else None, reached)
-        for each, value, error, reached in zip(parameters, final, errors, model.reached(), strict=True)
+        Fitted(
+            parameter.path,
+            parameter.value,
+            value,
+            error,
+            parameter.low,
+            parameter.high if np.isfinite(parameter.high) else None,
+            reached,
+        )
+        for parameter, value, error, reached in zip(parameters, final, errors, model.reached(), strict=True)
     )
-    before, after = (tuple(map(int, model.cycles(each))) for each in (model.legal(start), final))
+    before, after = (tuple(map(int, model.cycles(simulated))) for simulated in (model.legal(start), final))
     return Calibration(target, table, fitted, before, after)
 
 
@@ -344,7 +354,7 @@ class _Model:
         self._known: dict[tuple[Decimal, ...], Array] = {}
 
     def legal(self, values: Sequence[float] | Array) -> tuple[Decimal, ...]:
-        return tuple(each.legal(float(value)) for each, value in zip(self.parameters, values, strict=True))
+        return tuple(parameter.legal(float(value)) for parameter, value in zip(self.parameters, values, strict=True))
 
     def cycles(self, values: tuple[Decimal, ...]) -> Array:
         if values not in self._known:
@@ -352,26 +362,26 @@ class _Model:
         return self._known[values]
 
     def cycles_of(self, values: tuple[Decimal, ...], rows: Sequence[MeasuredRow]) -> Array:
-        edits = {each.path: value for each, value in zip(self.parameters, values, strict=True)}
+        edits = {parameter.path: value for parameter, value in zip(self.parameters, values, strict=True)}
         edited = changed(self.target, edits)
         return np.array([float(cycles_of(edited, row)) for row in rows])
 
     def slopes(self, values: Array) -> Array:
         """Return, and cache, the slopes at some values."""
-        for place in range(len(self.parameters)):
-            self.jacobian[:, place] = self.slope(values, place) / self.measured
+        for index in range(len(self.parameters)):
+            self.jacobian[:, index] = self.slope(values, index) / self.measured
         return self.jacobian
 
-    def slope(self, values: Array, place: int, rows: Sequence[MeasuredRow] | None = None) -> Array:
+    def slope(self, values: Array, index: int, rows: Sequence[MeasuredRow] | None = None) -> Array:
         """Return the cycles that one more unit of a parameter adds to each row."""
-        parameter = self.parameters[place]
-        width = max(float(parameter.step), abs(values[place]) / 32)
+        parameter = self.parameters[index]
+        width = max(float(parameter.step), abs(values[index]) / 32)
         slope: Array = np.zeros(len(rows or self.rows))
         for _ in range(_DOUBLINGS):
             ends = [np.array(values, dtype=float) for _ in range(2)]
-            ends[0][place], ends[1][place] = values[place] - width, values[place] + width
-            low, high = (self.legal(each) for each in ends)
-            if (span := float(high[place] - low[place])) > 0:
+            ends[0][index], ends[1][index] = values[index] - width, values[index] + width
+            low, high = (self.legal(end) for end in ends)
+            if (span := float(high[index] - low[index])) > 0:
                 difference = self._at(high, rows) - self._at(low, rows)
                 slope = difference / span
                 if np.max(np.abs(difference)) >= ENOUGH:
@@ -385,9 +395,9 @@ class _Model:
     def residuals(self, values: Array) -> Array:
         """Return relative errors, interpolated along the slopes between legal values."""
         legal = self.legal(values)
-        rest = values - np.array([float(each) for each in legal])
-        found: Array = (self.cycles(legal) - self.measured) / self.measured + self.jacobian @ rest
-        return found
+        rest = values - np.array([float(value) for value in legal])
+        errors: Array = (self.cycles(legal) - self.measured) / self.measured + self.jacobian @ rest
+        return errors
 
     def fit(self, least_squares: Any, values: Array, free: list[int]) -> Array:
         """Return the values of `free` parameters that minimise the relative errors."""
@@ -397,12 +407,12 @@ class _Model:
             full[free] = some
             return full
 
-        bounds = ([self.parameters[place].low for place in free], [self.parameters[place].high for place in free])
-        found = least_squares(
+        bounds = ([self.parameters[index].low for index in free], [self.parameters[index].high for index in free])
+        solution = least_squares(
             lambda some: self.residuals(whole(some)), values[free], lambda some: self.slopes(whole(some))[:, free],
             bounds=bounds, x_scale="jac", xtol=1e-6, ftol=1e-9, max_nfev=60,
         )  # fmt: skip
-        return whole(found.x)
+        return whole(solution.x)
 
     def reached(self) -> list[int]:
         return [int(np.count_nonzero(column)) for column in self.jacobian.T]
@@ -410,26 +420,26 @@ class _Model:
     def standard_errors(self, values: tuple[Decimal, ...]) -> list[float | None]:
         """Return standard errors from the residuals and the slopes; rounding is the minimum error of a row."""
         inner = [
-            place for place, (each, value) in enumerate(zip(self.parameters, values, strict=True))
-            if each.low < float(value) < each.high
+            index for index, (parameter, value) in enumerate(zip(self.parameters, values, strict=True))
+            if parameter.low < float(value) < parameter.high
         ]  # fmt: skip
-        found: list[float | None] = [None] * len(values)
+        errors: list[float | None] = [None] * len(values)
         left_over = len(self.rows) - len(inner)
         if left_over <= 0 or not inner:
-            return found
+            return errors
         residuals = (self.cycles(values) - self.measured) / self.measured
         variance = max(float(residuals @ residuals) / left_over, float(np.mean((_ROUNDING / self.measured) ** 2)))
         slopes = self.jacobian[:, inner]
-        for place, square in zip(inner, np.diag(np.linalg.pinv(slopes.T @ slopes)), strict=True):
-            found[place] = float((variance * square) ** 0.5)
-        return found
+        for index, square in zip(inner, np.diag(np.linalg.pinv(slopes.T @ slopes)), strict=True):
+            errors[index] = float((variance * square) ** 0.5)
+        return errors
 
 
 def _check_possible(model: _Model, table: MeasuredTable) -> None:
     """Reject a row that takes far fewer cycles than any legal parameters allow."""
     fastest = [
-        each.low if column.sum() > 0 else min(float(each.value) * 1000, each.high)
-        for each, column in zip(model.parameters, model.jacobian.T, strict=True)
+        parameter.low if column.sum() > 0 else min(float(parameter.value) * 1000, parameter.high)
+        for parameter, column in zip(model.parameters, model.jacobian.T, strict=True)
     ]
     least = model.cycles(model.legal(fastest))
     for row, cycles in zip(model.rows, least, strict=True):
@@ -462,24 +472,26 @@ def _check_determined(model: _Model) -> None:
     # Two parameters hang together if the projection onto what is not determined mixes them.
     mixed = np.abs(vague.T @ vague)
     groups: list[list[int]] = []
-    left = {place for place in range(len(lengths)) if mixed[place, place] > _SHARE**2}
+    left = {index for index in range(len(lengths)) if mixed[index, index] > _SHARE**2}
     while left:
         joined: set[int] = set()
         new = {min(left)}
         while new:
             joined |= new
-            new = {other for other in left - joined for one in new if mixed[one, other] > _SHARE**2}
+            new = {other for other in left - joined for member in new if mixed[member, other] > _SHARE**2}
         groups.append(sorted(joined))
         left -= joined
-    weights = lengths * np.array([float(each.value) for each in model.parameters])
+    weights = lengths * np.array([float(parameter.value) for parameter in model.parameters])
     parts, fix = [], []
     for group in groups:
         inside = vague[np.linalg.norm(vague[:, group], axis=1) > _SHARE][:, group]
-        names = [model.parameters[place].path for place in group]
+        names = [model.parameters[index].path for index in group]
         count = int(np.linalg.matrix_rank(inside, _SHARE))
         fix += [f"--fix {name}" for name in _to_fix(scaled[:, group], weights[group], names, count)]
-        told = f"{' and '.join(names)} cannot be distinguished" if len(names) > 1 else f"{names[0]} moves no row enough"
-        parts.append(f"{told}; {_row_that_tells(model, group, inside / divisors[group])}")
+        reason = (
+            f"{' and '.join(names)} cannot be distinguished" if len(names) > 1 else f"{names[0]} moves no row enough"
+        )
+        parts.append(f"{reason}; {_row_that_tells(model, group, inside / divisors[group])}")
     message = f"the {len(model.rows)} rows do not determine all {len(lengths)} parameters: {'. '.join(parts)}"
     raise ReadError(message, legal=(" ".join(fix), "--fit NAME"))
 
@@ -493,22 +505,22 @@ def _to_fix(columns: Array, weights: Array, names: Sequence[str], count: int) ->
         new = np.linalg.norm(rest, axis=0) > INDISTINCT
         best = left.pop(int(np.argmax(np.where(new, 1 + weights[left], 0))))
         kept = np.column_stack([kept, columns[:, best]])
-    return [names[place] for place in left]
+    return [names[index] for index in left]
 
 
 def _row_that_tells(model: _Model, group: Sequence[int], directions: Array) -> str:
     """Return the row of the table that, made longer or shorter, would separate the parameters of a group."""
-    values = np.array([float(each.value) for each in model.parameters])
+    values = np.array([float(parameter.value) for parameter in model.parameters])
     variants = list(_variants(model))
     best, text = 0.05, ""
     if variants:
-        columns = np.array([model.slope(values, place, variants) for place in group]).T
+        columns = np.array([model.slope(values, index, variants) for index in group]).T
         ahead = columns / np.maximum(model.cycles_of(model.legal(values), variants), 1)[:, None]
         seen = np.linalg.norm(ahead @ directions.T, axis=1)
-        found = int(np.argmax(seen))
+        best_row = int(np.argmax(seen))
         scale = np.max(np.linalg.norm(ahead[:, :, None] * directions.T[None], axis=1))
-        if scale > 0 and seen[found] / scale > best:
-            row = variants[found]
+        if scale > 0 and seen[best_row] / scale > best:
+            row = variants[best_row]
             formats = row.src.name if row.src.name == row.dst.name else f"{row.src.name} -> {row.dst.name}"
             text = f"a row of {row.label} {formats} with {row.valid_rows} x {row.valid_cols} would distinguish them"
     instead = "fit one and fix the others" if len(group) > 1 else "fix it"
@@ -517,7 +529,7 @@ def _row_that_tells(model: _Model, group: Sequence[int], directions: Array) -> s
 
 def _variants(model: _Model) -> list[MeasuredRow]:
     """Return rows of the same operations with more and fewer rows and columns, if the target runs them."""
-    found: dict[Mapping[str, object] | tuple[object, ...], MeasuredRow] = {}
+    variants: dict[Mapping[str, object] | tuple[object, ...], MeasuredRow] = {}
     for row in model.rows:
         if row.body is not None or row.kernel is not None:
             continue
@@ -531,9 +543,9 @@ def _variants(model: _Model) -> list[MeasuredRow]:
                     or (name == "cols" and row.operation not in TRANSFERS and extent * row.src.bits % 256)
                 ):
                     continue
-                made = replace(row, **{name: extent, f"valid_{name}": valid, **trips})  # type: ignore[arg-type]
-                found.setdefault((made.label, made.src, made.dst, made.rows, made.cols), made)
-    return [row for row in list(found.values())[:48] if _cycles_or_none(model.target, row) is not None]
+                variant = replace(row, **{name: extent, f"valid_{name}": valid, **trips})  # type: ignore[arg-type]
+                variants.setdefault((variant.label, variant.src, variant.dst, variant.rows, variant.cols), variant)
+    return [row for row in list(variants.values())[:48] if _cycles_or_none(model.target, row) is not None]
 
 
 # A calibration as a target description: derived from the target, only what was fitted, each with its source.
@@ -541,7 +553,7 @@ def _variants(model: _Model) -> list[MeasuredRow]:
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def derived_description(found: Calibration, base: str | Path, out: Path) -> str:
+def derived_description(calibration: Calibration, base: str | Path, out: Path) -> str:
     """Return the text of the derived description at `out`; `base` is the target's name as given.
 
     Numbers in one table of facts share its source, which then names the numbers that were not fitted.
@@ -551,12 +563,12 @@ def derived_description(found: Calibration, base: str | Path, out: Path) -> str:
         text = Path(os.path.relpath(Path(text).resolve(), out.resolve().parent)).as_posix()
     lines = [f"base = {_quoted(text)}", f"name = {_quoted(out.stem)}"]
     owners: dict[tuple[str, ...], list[Fitted]] = {}
-    for each in found.parameters:
-        owners.setdefault(_owner(found.target, each.path), []).append(each)
+    for parameter in calibration.parameters:
+        owners.setdefault(_owner(calibration.target, parameter.path), []).append(parameter)
     for owner, fitted in owners.items():
         lines += ["", f"[{_key(owner)}]"]
-        lines += [f"{_key(each.path.split('.')[len(owner) :])} = {each.value:f}" for each in fitted]
-        lines += [f"source = {_quoted(_source(found, owner, fitted))}", 'status = "fitted"']
+        lines += [f"{_key(fact.path.split('.')[len(owner) :])} = {fact.value:f}" for fact in fitted]
+        lines += [f"source = {_quoted(_source(calibration, owner, fitted))}", 'status = "fitted"']
     return "\n".join(lines) + "\n"
 
 
@@ -582,16 +594,16 @@ def check_out(out: Path) -> None:
         raise ReadError(f"--out {out}: the file already exists; choose another name")
 
 
-def _source(found: Calibration, owner: tuple[str, ...], fitted: list[Fitted]) -> str:
+def _source(calibration: Calibration, owner: tuple[str, ...], fitted: list[Fitted]) -> str:
     parts = []
-    for each in fitted:
-        error = "" if each.standard_error is None else f" +- {each.standard_error:.2g}"
-        bound = " (at its bound)" if each.at_bound else ""
-        parts.append(f"{'.'.join(each.path.split('.')[len(owner) :])} {each.value:f}{error}{bound}")
-    residual = found.deviation(found.after)
-    rows = len(found.table.rows)
-    text = f"least squares to {rows} rows of {Path(found.table.file).name}, residual {residual:.2f} % rms: "
-    base = _table(found.target, owner)
+    for parameter in fitted:
+        error = "" if parameter.standard_error is None else f" +- {parameter.standard_error:.2g}"
+        bound = " (at its bound)" if parameter.at_bound else ""
+        parts.append(f"{'.'.join(parameter.path.split('.')[len(owner) :])} {parameter.value:f}{error}{bound}")
+    residual = calibration.deviation(calibration.after)
+    rows = len(calibration.table.rows)
+    text = f"least squares to {rows} rows of {Path(calibration.table.file).name}, residual {residual:.2f} % rms: "
+    base = _table(calibration.target, owner)
     return f"{text}{', '.join(parts)}; the rest of this table as in the base: {base.source}"
 
 
@@ -601,10 +613,10 @@ def _owner(target: Any, path: str) -> tuple[str, ...]:
     return next(keys[:end] for end in range(len(keys) - 1, 0, -1) if hasattr(_table(target, keys[:end]), "source"))
 
 
-def _table(held: Any, keys: tuple[str, ...]) -> Any:
+def _table(node: Any, keys: tuple[str, ...]) -> Any:
     for key in keys:
-        held = held[key] if isinstance(held, dict) else getattr(held, key)
-    return held
+        node = node[key] if isinstance(node, dict) else getattr(node, key)
+    return node
 
 
 def _key(keys: tuple[str, ...] | list[str]) -> str:

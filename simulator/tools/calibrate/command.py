@@ -35,10 +35,12 @@ def execute(options: Namespace) -> CommandOutcome:
     choice = FitSelection(tuple(options.fit), tuple(options.fix), bounds)
     target, table = load_target(options.target), read_table(Path(options.data))
     with stage_progress(options) as progress:
-        found = calibrate(target, table, choice, progress)
-    write_description(derived_description(found, options.target, out), out)
+        calibration = calibrate(target, table, choice, progress)
+    write_description(derived_description(calibration, options.target, out), out)
 
-    return CommandOutcome(calibration_document(found, options.out), lambda _: calibration_text(found, options.out))
+    return CommandOutcome(
+        calibration_document(calibration, options.out), lambda _: calibration_text(calibration, options.out)
+    )
 
 
 def _range(name: str, text: str) -> tuple[float, float]:

@@ -56,52 +56,67 @@ class Calibrated(CommandDocument, name="calibrate"):
     rows: list[CalibratedRow] = says("The rows.")
 
 
-def calibration_document(found: Calibration, out: str) -> Document:
+def calibration_document(calibration: Calibration, out: str) -> Document:
     """Return the JSON of a calibration."""
-    before, after = (found.errors(cycles) for cycles in (found.before, found.after))
+    before, after = (calibration.errors(cycles) for cycles in (calibration.before, calibration.after))
     return Calibrated.of(
-        found,
-        file=found.table.file,
+        calibration,
+        file=calibration.table.file,
         out=out,
-        residual_before_percent=round(found.deviation(found.before), PLACES),
-        residual_percent=round(found.deviation(found.after), PLACES),
-        warnings=misfits(found),
+        residual_before_percent=round(calibration.deviation(calibration.before), PLACES),
+        residual_percent=round(calibration.deviation(calibration.after), PLACES),
+        warnings=misfits(calibration),
         rows=[
             CalibratedRow.of(
                 row,
-                before_cycles=found.before[number],
-                after_cycles=found.after[number],
+                before_cycles=calibration.before[number],
+                after_cycles=calibration.after[number],
                 before_percent=round(before[number], PLACES),
                 after_percent=round(after[number], PLACES),
             )
-            for number, row in enumerate(found.table.rows)
+            for number, row in enumerate(calibration.table.rows)
         ],
     )
 
 
-def calibration_text(found: Calibration, out: str) -> RenderableType:
+def calibration_text(calibration: Calibration, out: str) -> RenderableType:
     """Return the report; `out` is the written description."""
     parameters = table("parameter", ">before", ">fitted", ">+-", ">rows")
-    for each in found.parameters:
-        spread = "at bound" if each.at_bound else "-" if each.standard_error is None else f"{each.standard_error:.2g}"
+    for parameter in calibration.parameters:
+        spread = (
+            "at bound"
+            if parameter.at_bound
+            else "-"
+            if parameter.standard_error is None
+            else f"{parameter.standard_error:.2g}"
+        )
         parameters.add_row(
-            each.path, f"{each.before.normalize():f}", f"{each.value.normalize():f}", spread, str(each.rows)
+            parameter.path,
+            f"{parameter.before.normalize():f}",
+            f"{parameter.value.normalize():f}",
+            spread,
+            str(parameter.rows),
         )
     rows = table("line", "operation", "shape", ">measured", ">before", ">after", ">off %")
     for row, before, after, error in zip(
-        found.table.rows, found.before, found.after, found.errors(found.after), strict=True
+        calibration.table.rows,
+        calibration.before,
+        calibration.after,
+        calibration.errors(calibration.after),
+        strict=True,
     ):
         formats = row.src.name if row.src.name == row.dst.name else f"{row.src.name} -> {row.dst.name}"
         shape = f"{row.valid_rows} x {row.valid_cols}"
         cells = (str(row.measured_cycles), str(before), str(after), f"{error:+.2f}")
         rows.add_row(str(row.span.line), f"{row.label} {formats}", shape, *cells)
-    count = len(found.table.rows)
-    before_after = f"{found.deviation(found.before):.2f} % rms before, {found.deviation(found.after):.2f} % after"
+    count = len(calibration.table.rows)
+    deviations = [calibration.deviation(cycles) for cycles in (calibration.before, calibration.after)]
+    before_after = f"{deviations[0]:.2f} % rms before, {deviations[1]:.2f} % after"
     return Group(
-        Text(f"{found.target.name}: {len(found.parameters)} parameters fitted to {count} rows of "
-             f"{Path(found.table.file).name}, written to {out}"),
+        Text(f"{calibration.target.name}: {len(calibration.parameters)} parameters fitted to {count} rows of "
+             f"{Path(calibration.table.file).name}, written to {out}"),
         Text(f"error of these rows, all of them fitted: {before_after}"),
         indented(parameters), Text(""), indented(rows),
         Text("+- is one standard error, from the residuals and the slopes of the cycles."),
-        *(Text(f"warning: {each}", style="yellow") for each in misfits(found)),
+        *(Text(f"warning: {message}", style="yellow") for message in misfits(calibration)),
     )  # fmt: skip

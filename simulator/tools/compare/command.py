@@ -35,7 +35,7 @@ def execute(options: Namespace) -> CommandOutcome:
     x = None if options.input is None else read_array(Path(options.input), "x")
     if x is None and not callable(given):
         raise ReadError("results need the inputs they were computed from", legal=("--in FILE.npy",))
-    found = compare(
+    comparison = compare(
         x,
         given,
         options.src,
@@ -51,7 +51,9 @@ def execute(options: Namespace) -> CommandOutcome:
         seed=_number("--seed", options.seed, 1 << 63),
     )
 
-    return CommandOutcome(comparison_document(found), lambda _: comparison_text(found), code=0 if found.equal else 1)
+    return CommandOutcome(
+        comparison_document(comparison), lambda _: comparison_text(comparison), code=0 if comparison.equal else 1
+    )
 
 
 def _number(option: str, text: str, most: int) -> int:
@@ -81,17 +83,17 @@ def _function(path: Path, name: str) -> Conversion:
         shown = (source.splitlines() or [""])[min(line, source.count("\n") + 1) - 1] if source else ""
         raise ReadError(f"invalid Python: {error.args[0]}", span=Span(str(path), line, max(1, column), shown)) from None
     _guarded(path, "the file", lambda: exec(code, space))
-    found = space.get(name)
-    if not callable(found):
+    candidate = space.get(name)
+    if not callable(candidate):
         legal = [key for key, value in space.items() if callable(value) and not key.startswith("_")]
         raise ReadError(f"{path} has no function '{name}'", legal=legal)
-    function: Callable[[Codes], ArrayLike] = found
+    function: Callable[[Codes], ArrayLike] = candidate
 
     def converted(x: Codes) -> ArrayLike:
-        made: list[ArrayLike] = []
+        results: list[ArrayLike] = []
         with np.errstate(all="ignore"):
-            _guarded(path, name, lambda: made.append(function(x)))
-        return made[0]
+            _guarded(path, name, lambda: results.append(function(x)))
+        return results[0]
 
     return converted
 
@@ -107,6 +109,6 @@ def _guarded(path: Path, what: str, work: Callable[[], object]) -> None:
     except CastsimError:
         raise
     except (Exception, SystemExit) as error:
-        frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         span = Span(str(path), frames[-1].lineno or 1, 1, frames[-1].line or "") if frames else None
         raise ReadError(f"{what} raised {type(error).__name__}: {error}", span=span) from None

@@ -70,74 +70,78 @@ class Compare(CommandDocument, name="compare", version=2):
     remedy: dict[Name, str] | None = says("Options of the cast that make all results equal; null if there are none.")
 
 
-def comparison_document(found: Comparison) -> Document:
+def comparison_document(comparison: Comparison) -> Document:
     """Return the comparison."""
-    first = None if found.first is None else _first(found, found.first)
-    return Compare.of(found, first=first)
+    first = None if comparison.first is None else _first(comparison, comparison.first)
+    return Compare.of(comparison, first=first)
 
 
-def _first(found: Comparison, first: ConversionCounterexample) -> Document:
+def _first(comparison: Comparison, first: ConversionCounterexample) -> Document:
     number = first.number
     return FirstDifference.of(
         first,
-        input_bits=bits_text(first.code, found.src),
-        input=json_value(value_of(first.code, found.src), found.src),
-        expected_bits=bits_text(first.expected, found.dst),
-        expected=json_value(value_of(first.expected, found.dst), found.dst),
-        given_bits=None if first.given is None else bits_text(first.given, found.dst),
+        input_bits=bits_text(first.code, comparison.src),
+        input=json_value(value_of(first.code, comparison.src), comparison.src),
+        expected_bits=bits_text(first.expected, comparison.dst),
+        expected=json_value(value_of(first.expected, comparison.dst), comparison.dst),
+        given_bits=None if first.given is None else bits_text(first.given, comparison.dst),
         given=json_value(number, FORMATS["f64"]) if not math.isfinite(number) else number,
     )
 
 
 @composed
-def comparison_text(found: Comparison) -> Iterator[RenderableType]:
+def comparison_text(comparison: Comparison) -> Iterator[RenderableType]:
     """Yield the findings, the answer first."""
-    cast = f"{found.src.name} -> {found.dst.name}" + (f" on {found.target}" if found.target else "")
-    tried = f"all {grouped(found.inputs)} codes" if found.all_codes else f"{grouped(found.inputs)} inputs"
-    if found.equal:
-        end = "" if found.all_codes else ": evidence, no proof"
+    cast = f"{comparison.src.name} -> {comparison.dst.name}" + (f" on {comparison.target}" if comparison.target else "")
+    tried = (
+        f"all {grouped(comparison.inputs)} codes" if comparison.all_codes else f"{grouped(comparison.inputs)} inputs"
+    )
+    if comparison.equal:
+        end = "" if comparison.all_codes else ": evidence, no proof"
         yield Text(f"equal to {cast} on {tried}{end}")
         return
-    yield Text(f"{found.verdict}. {_advice(found)}", style="bold")
+    yield Text(f"{comparison.verdict}. {_advice(comparison)}", style="bold")
     yield Text(f"compared with {cast} on {tried}")
-    if found.first is not None:
-        yield Text(_first_text(found, found.first))
-    yield Text(f"largest distance {grouped(found.largest_ulps)} ulps, mean {found.mean_ulps:.3g}", end="")
+    if comparison.first is not None:
+        yield Text(_first_text(comparison, comparison.first))
+    yield Text(f"largest distance {grouped(comparison.largest_ulps)} ulps, mean {comparison.mean_ulps:.3g}", end="")
     missing = (
-        f"; {grouped(found.unrepresentable)} are not representable in {found.dst.name}" if found.unrepresentable else ""
+        f"; {grouped(comparison.unrepresentable)} are not representable in {comparison.dst.name}"
+        if comparison.unrepresentable
+        else ""
     )
     yield Text(missing)
     own, other = (
-        "no error" if each is None else f"{each:.2f} dB"
-        for each in (found.signal_to_noise_db, found.cast_signal_to_noise_db)
+        "no error" if ratio is None else f"{ratio:.2f} dB"
+        for ratio in (comparison.signal_to_noise_db, comparison.cast_signal_to_noise_db)
     )
     yield Text(f"signal to noise {own}, of the cast {other}")
-    binades = sorted(found.binades, key=lambda binade: -binade.differing)[:_BINADES_SHOWN]
-    rows = ((_magnitude(one), *map(grouped, (one.inputs, one.differing, one.largest_ulps))) for one in binades)
+    binades = sorted(comparison.binades, key=lambda binade: -binade.differing)[:_BINADES_SHOWN]
+    rows = ((_magnitude(row), *map(grouped, (row.inputs, row.differing, row.largest_ulps))) for row in binades)
     yield Text()
     yield table("magnitude", ">inputs", ">differ", ">largest ulps", rows=rows)
-    if len(found.binades) > _BINADES_SHOWN:
-        yield Text(f"... and {len(found.binades) - _BINADES_SHOWN} more binades (--json)")
+    if len(comparison.binades) > _BINADES_SHOWN:
+        yield Text(f"... and {len(comparison.binades) - _BINADES_SHOWN} more binades (--json)")
 
 
-def _advice(found: Comparison) -> str:
+def _advice(comparison: Comparison) -> str:
     """Return the options that make the results equal, or a sentence that none does."""
-    if found.remedy is None:
+    if comparison.remedy is None:
         return "No option of the cast makes them equal."
     from castsim.tools.compare.user_conversions import CAST_WORDS  # noqa: PLC0415 - `castsim compare` has loaded it
 
     words = (
         f"--{name} {value}" if name in (*CAST_WORDS, "nan") else f"--option {name}={value}"
-        for name, value in found.remedy.items()
+        for name, value in comparison.remedy.items()
     )
     return f"Try `{' '.join(words)}`."
 
 
-def _first_text(found: Comparison, first: ConversionCounterexample) -> str:
-    dst = found.dst
+def _first_text(comparison: Comparison, first: ConversionCounterexample) -> str:
+    dst = comparison.dst
     given = f"{first.number:.9g}, which {dst.name} lacks" if first.given is None else coded_number(first.given, dst)
     right = coded_number(first.expected, dst)
-    return f"first: {coded_number(first.code, found.src)} gives {given}; the cast gives {right}"
+    return f"first: {coded_number(first.code, comparison.src)} gives {given}; the cast gives {right}"
 
 
 def _magnitude(binade: BinadeErrors) -> str:

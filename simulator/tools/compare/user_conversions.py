@@ -98,8 +98,8 @@ class Comparison:
         return self.differing == 0
 
     def __repr__(self) -> str:
-        found = "equal" if self.equal else f"{self.differing:,} differ"
-        return f"<Comparison {self.src.name} -> {self.dst.name}, {self.inputs:,} inputs: {found}>"
+        verdict = "equal" if self.equal else f"{self.differing:,} differ"
+        return f"<Comparison {self.src.name} -> {self.dst.name}, {self.inputs:,} inputs: {verdict}>"
 
 
 @arguments_checked
@@ -146,7 +146,7 @@ def compare(
         raise IllegalError(f"{rounding} rounding is random, so results cannot be compared")
     if nan not in ("any", "bits"):
         raise ReadError(f"nan '{nan}' is not a way to compare NaN", legal=("any", "bits"))
-    source, destination = (format_given(each) for each in (src, dst))
+    source, destination = (format_given(given_format) for given_format in (src, dst))
     if x is None and not callable(given):
         raise ReadError("results need the inputs they were computed from", legal=("compare(x, y, ...)", "a function"))
     codes = tried(source, destination, samples, seed) if x is None else _codes(x, source)
@@ -169,12 +169,12 @@ def compare(
     name = None if chip is None else chip.name
     whole = x is None and code_bits(source) <= EXHAUSTIVE_BITS
     codes = codes.reshape(-1)
-    found, values, held = _results(results.reshape(-1), destination)
+    outcome, values, representable = _results(results.reshape(-1), destination)
     inputs, wanted = decode_to_float64(codes, source), decode_to_float64(expected, destination)
 
     def differing_from(other: Codes, any_nan: bool) -> NDArray[np.bool_]:
         """Return which results are not those codes."""
-        differ: NDArray[np.bool_] = (found != other) | ~held
+        differ: NDArray[np.bool_] = (outcome != other) | ~representable
         return differ & ~(np.isnan(decode_to_float64(other, destination)) & np.isnan(values)) if any_nan else differ
 
     differs = differing_from(expected, nan == "any")
@@ -189,21 +189,21 @@ def compare(
         except CastsimError:
             return False
 
-    tries = _alternatives(chip, read, nan) if differs.any() and held.all() else iter(())
+    tries = _alternatives(chip, read, nan) if differs.any() and representable.all() else iter(())
     remedy = next((words for words in tries if equal_with(words)), None)
     ulps = np.zeros(codes.shape, np.int64)
     both = ~np.isnan(wanted) & ~np.isnan(values)
     apart = differs & both
-    ulps[apart] = np.abs(places(found[apart], destination) - places(expected[apart], destination))
+    ulps[apart] = np.abs(places(outcome[apart], destination) - places(expected[apart], destination))
     first = None
     if differs.any():
         at = int(np.argmax(differs))
-        code = int(found[at]) if held[at] else None
+        code = int(outcome[at]) if representable[at] else None
         first = ConversionCounterexample(at, int(codes[at]), int(expected[at]), code, float(values[at]))
     return Comparison(
         source, destination, name, codes.size, whole,
         differing=int(differs.sum()),
-        unrepresentable=int((~held).sum()),
+        unrepresentable=int((~representable).sum()),
         largest_ulps=int(ulps.max(initial=0)),
         mean_ulps=float(ulps[both].mean()) if both.any() else 0.0,
         signal_to_noise_db=_signal_to_noise(inputs, values),
@@ -221,17 +221,17 @@ CAST_WORDS = ("rounding", "overflow", "saturation")
 
 def _alternatives(chip: Target | None, read: Collection[str], nan: str) -> Iterator[dict[str, str]]:
     """Yield options for the cast, the fewest first, that may make its results equal to those of a conversion."""
-    beyond = [{"overflow": each.value} for each in Overflow] if chip is None else [
-        {"saturation": each} for each in ("on", "off")
+    beyond = [{"overflow": overflow.value} for overflow in Overflow] if chip is None else [
+        {"saturation": state} for state in ("on", "off")
     ]  # fmt: skip
-    modes = [{"rounding": each.value} for each in Rounding if each.value not in _UNREPEATABLE]
+    modes = [{"rounding": rounding.value} for rounding in Rounding if rounding.value not in _UNREPEATABLE]
     options = [] if chip is None else [
         {name: str(value)} for name in sorted(read) for value in chip.options[name].legal
         if value != chip.options[name].value
     ]  # fmt: skip
     of_nan = [{"nan": "any"}] if nan == "bits" else []
     yield from (*of_nan, *beyond, *modes, *options)
-    yield from ({**one, **two} for one in beyond for two in (*modes, *options, *of_nan))
+    yield from ({**overflow_mode, **two} for overflow_mode in beyond for two in (*modes, *options, *of_nan))
 
 
 def _verdict(
@@ -314,8 +314,8 @@ def tried(source: Format, destination: Format, samples: int = SAMPLES, seed: int
 def _neighbours(codes: Codes, fmt: Format) -> Codes:
     """Return codes with the next codes above and below, if the format has them."""
     last = codes.dtype.type((1 << fmt.bits) - 1)
-    found: Codes = np.concatenate([codes, codes + codes.dtype.type(1), codes - codes.dtype.type(1)]) & last
-    return found
+    neighbours: Codes = np.concatenate([codes, codes + codes.dtype.type(1), codes - codes.dtype.type(1)]) & last
+    return neighbours
 
 
 def _codes(given: ArrayLike, fmt: Format) -> Codes:
@@ -332,16 +332,16 @@ def _binades(numbers: NDArray[np.float64], differs: NDArray[np.bool_], ulps: _I6
     finite = np.isfinite(numbers) & (numbers != 0)
     exponents = np.frexp(np.where(finite, numbers, 1.0))[1].astype(np.int64) - 1
     kinds = np.select([np.isnan(numbers), np.isinf(numbers), ~finite], [3, 2, 1], 0)
-    found = []
+    binades = []
     for kind, exponent in sorted({*zip(kinds[differs].tolist(), exponents[differs].tolist(), strict=True)}):
         among = (kinds == kind) & (exponents == exponent)
         differing = among & differs
         number = ("number", "zero", "infinite", "nan")[kind]
         power = int(exponent) if kind == 0 else None
-        found.append(
+        binades.append(
             BinadeErrors(number, power, int(among.sum()), int(differing.sum()), int(ulps[differing].max(initial=0)))
         )
-    return found
+    return binades
 
 
 def _results(results: NDArray[np.generic], fmt: Format) -> tuple[Codes, NDArray[np.float64], NDArray[np.bool_]]:
@@ -352,32 +352,34 @@ def _results(results: NDArray[np.generic], fmt: Format) -> tuple[Codes, NDArray[
     try:
         other = format_named(format_name(results.dtype))
     except ReadError as error:
-        legal = [str(each) for each in (native_dtype(fmt), code_dtype(fmt), "float32", "float64") if each is not None]
+        legal = [
+            str(dtype) for dtype in (native_dtype(fmt), code_dtype(fmt), "float32", "float64") if dtype is not None
+        ]
         raise ReadError(f"results of dtype {results.dtype} cannot hold numbers of {fmt.name}", legal=legal) from error
     codes = codes_from_array(np.asarray(cast(results, other.name, fmt.name)), fmt)
     values = decode_to_float64(codes_from_array(results, other), other)
     back = decode_to_float64(codes, fmt)
-    held = (back == values) & (np.signbit(back) == np.signbit(values)) | (np.isnan(back) & np.isnan(values))
-    return codes, values, held
+    representable = (back == values) & (np.signbit(back) == np.signbit(values)) | (np.isnan(back) & np.isnan(values))
+    return codes, values, representable
 
 
 def places(codes: Codes, fmt: Format) -> _I64:
     """Return the rank of each number in its format, zero at 0; both zeros are one number."""
-    found: _I64
+    ranks: _I64
     if isinstance(fmt, TaperedFormat):
         numbers = decode_to_float64(codes, fmt)
         every = decode_to_float64(Exhaustive(fmt).codes(0, Exhaustive(fmt).size), fmt)
         ordered = np.unique(every[~np.isnan(every)])
-        found = np.searchsorted(ordered, numbers) - np.searchsorted(ordered, 0.0)
-        return found
+        ranks = np.searchsorted(ordered, numbers) - np.searchsorted(ordered, 0.0)
+        return ranks
     if isinstance(fmt, IntFormat):
         wide = codes.astype(np.int64)
         return (wide ^ (1 << (fmt.bits - 1))) - (1 << (fmt.bits - 1)) if fmt.signed and fmt.bits < 64 else wide
     if not fmt.signed:
         return codes.astype(np.int64)
     magnitude = (codes & codes.dtype.type(fmt.sign_bit - 1)).astype(np.int64)
-    found = np.where(codes & codes.dtype.type(fmt.sign_bit), -magnitude, magnitude)
-    return found
+    ranks = np.where(codes & codes.dtype.type(fmt.sign_bit), -magnitude, magnitude)
+    return ranks
 
 
 def _signal_to_noise(numbers: NDArray[np.float64], values: NDArray[np.float64]) -> float | None:
@@ -386,5 +388,5 @@ def _signal_to_noise(numbers: NDArray[np.float64], values: NDArray[np.float64]) 
     numbers, values = numbers[finite], values[finite]
     unit = float(np.abs(numbers).max(initial=0.0)) or 1.0
     with np.errstate(over="ignore"):
-        signal, noise = (float(np.square(each / unit).sum()) for each in (numbers, values - numbers))
+        signal, noise = (float(np.square(series / unit).sum()) for series in (numbers, values - numbers))
     return 10 * math.log10(signal / noise) if signal and noise and math.isfinite(noise) else None

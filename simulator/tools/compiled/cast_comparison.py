@@ -112,18 +112,18 @@ class DifferingInput:
 def witness_of(inputs: Codes, ours: Codes, other: Codes, different: Mask, src: str) -> DifferingInput | None:
     """Return the difference at the simplest number (positive, few digits, small); None: there is none."""
     fmt = _format(src)
-    found = [int(place) for place in np.flatnonzero(different)]
-    if not found:
+    indices = [int(index) for index in np.flatnonzero(different)]
+    if not indices:
         return None
 
-    def ease(place: int) -> tuple[int, int, Fraction]:
-        number = value_of(int(inputs[place]), fmt)
+    def ease(index: int) -> tuple[int, int, Fraction]:
+        number = value_of(int(inputs[index]), fmt)
         if not isinstance(number, Fraction):
             return 2, 0, Fraction(0)
         digits = len(str(number.numerator).rstrip("0")) + len(str(number.denominator))
         return int(number < 0), digits, abs(number)
 
-    best = min(found, key=ease)
+    best = min(indices, key=ease)
     return DifferingInput(int(inputs[best]), int(ours[best]), int(other[best]))
 
 
@@ -136,15 +136,15 @@ def inputs_of(src: str) -> Codes:
     if fmt.bits <= _EXHAUSTIVE_BITS:
         return np.arange(1 << fmt.bits, dtype=code_dtype(fmt))
     if isinstance(fmt, IntFormat):
-        powers = [0, *(1 << place for place in range(fmt.bits))]
-        sums = {one + other + step for one in powers for other in powers for step in (-1, 0, 1)}
+        powers = [0, *(1 << exponent for exponent in range(fmt.bits))]
+        sums = {power + other + step for power in powers for other in powers for step in (-1, 0, 1)}
         return np.array(sorted({number & (1 << fmt.bits) - 1 for number in sums}), code_dtype(fmt))
     assert isinstance(fmt, FloatFormat)
-    fractions = [Fraction(2) ** place for place in range(_LOWEST_POWER, 2 * fmt.bits)]
+    fractions = [Fraction(2) ** exponent for exponent in range(_LOWEST_POWER, 2 * fmt.bits)]
     near = [
-        encode_value(one + other, fmt).code
-        for place, one in enumerate(fractions)
-        for other in (Fraction(0), *fractions[max(0, place - fmt.fraction_bits) : place])
+        encode_value(fraction + other, fmt).code
+        for index, fraction in enumerate(fractions)
+        for other in (Fraction(0), *fractions[max(0, index - fmt.fraction_bits) : index])
     ]
     top = 1 << (fmt.bits - 1)
     magnitudes = {code + step for code in near for step in (-1, 0, 1)} | {0, 1, top - 1, (top - 1) & ~((1 << 16) - 1)}
@@ -215,11 +215,11 @@ def compare(cast: CompiledCast, codes: Sequence[int]) -> ResultComparison:
     other = _other(cast)
     casts = [cast] if other is None else [cast, other]
     nowhere = np.zeros(given.shape, np.bool_)
-    columns = [Column(each.reading.value, _results(each, given), nowhere) for each in casts if given.size]
+    columns = [Column(account.reading.value, _results(account, given), nowhere) for account in casts if given.size]
     instructions = opcodes(cast.src.element, cast.dst.element) if cast.form is SourceForm.IR else ()
     if instructions and given.size:
-        found, poison = defined(given, cast.src.element, cast.dst.element)
-        columns.append(Column(LANGUAGE, found.reshape(-1, 1), poison))
+        expected, poison = defined(given, cast.src.element, cast.dst.element)
+        columns.append(Column(LANGUAGE, expected.reshape(-1, 1), poison))
     some = given if given.size else np.zeros(1, code_dtype(fmt))
     counted = cast.run(some[:1] if cast.order is Order.SCALAR else some, checked=False)
     return ResultComparison(
@@ -239,10 +239,10 @@ def _other(cast: CompiledCast) -> CompiledCast | None:
         return None
     reading = ChainReading.DOCUMENT if cast.reading is ChainReading.COMPILER else ChainReading.COMPILER
     rounding = cast.mode if cast.form is SourceForm.AS else None
-    found = prepared(
+    alternative = prepared(
         cast.src, cast.dst, cast.target, form=cast.form, rounding=rounding, reading=reading, order=cast.order
     )
-    return None if found.path.hops == cast.path.hops else found
+    return None if alternative.path.hops == cast.path.hops else alternative
 
 
 def _results(cast: CompiledCast, codes: Codes) -> Codes:
@@ -273,9 +273,9 @@ def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) ->
         inputs = inputs[:: -(-inputs.size // _SCALAR_TRIALS)]
     ours = cast.values(inputs)
     if in_ir:
-        found, poison = defined(inputs, cast.src.element, cast.dst.element)
-        different = differs(ours, found, poison, cast.dst.element)
-        witness = witness_of(inputs, ours, found, different, typed)
+        expected, poison = defined(inputs, cast.src.element, cast.dst.element)
+        different = differs(ours, expected, poison, cast.dst.element)
+        witness = witness_of(inputs, ours, expected, different, typed)
         if witness is not None:
             yield AccountMismatch(LANGUAGE, witness)
     if other is not None:
@@ -330,11 +330,11 @@ def casts_of_text(text: str, file: str, target: VliwTarget, order: Order | str =
         ReadError: a cast is malformed, there is none, or the order is unknown.
         IllegalError: an instruction does not convert between its types; see also `compile_cast`.
     """
-    found = tuple(_IrReader(SourceText(file, text), target, word_of("order", Order, order)).casts())
-    if not found:
+    casts = tuple(_IrReader(SourceText(file, text), target, word_of("order", Order, order)).casts())
+    if not casts:
         legal = ("%y = fptrunc <128 x float> %x to <128 x bfloat>", f"calls @llvm.tpc.{Opcode.FPTRUNC}.swch")
         raise ReadError(f"{file} contains no LLVM IR cast", legal=legal)
-    return found
+    return casts
 
 
 class _IrReader:
@@ -363,14 +363,14 @@ class _IrReader:
             offset += len(raw) + 1
 
     def _call(self, line: str, offset: int, named: re.Match[str]) -> IrCast:
-        place = self._span(offset + named.start(), len(named[0]))
-        legal = [f"@llvm.tpc.{each}.swch" for each in _CALLED]
+        call_span = self._span(offset + named.start(), len(named[0]))
+        legal = [f"@llvm.tpc.{opcode}.swch" for opcode in _CALLED]
         if named["opcode"] not in _CALLED:
-            raise ReadError(f"unknown intrinsic @llvm.tpc.{named['opcode']}.swch", span=place, legal=legal)
+            raise ReadError(f"unknown intrinsic @llvm.tpc.{named['opcode']}.swch", span=call_span, legal=legal)
         match = _CALL.match(line)
         if match is None:
             example = f"%y = call <128 x bfloat> {legal[1]}(<128 x float> %x, i32 65536)"
-            raise ReadError(f"the call of {named[0]} cannot be read", span=place, legal=(example,))
+            raise ReadError(f"the call of {named[0]} cannot be read", span=call_span, legal=(example,))
         text = match["switches"]
         span = self._span(offset + match.start("switches"), len(text))
         if not text.isdecimal() or len(text) > 10:
@@ -383,8 +383,8 @@ class _IrReader:
         code = rest >> _ROUNDING_BIT
         word = next((word for word, mode in modes.items() if mode.code == code), None)
         if word is None:
-            known = [f"{mode.code << _ROUNDING_BIT} ({each})" for each, mode in modes.items()]
-            raise IllegalError(f"{self._target.name} has no rounding mode {code}", span=span, legal=known)
+            mode_texts = [f"{mode.code << _ROUNDING_BIT} ({mode_name})" for mode_name, mode in modes.items()]
+            raise IllegalError(f"{self._target.name} has no rounding mode {code}", span=span, legal=mode_texts)
         return self._cast(match, offset, word)
 
     def _cast(self, match: re.Match[str], offset: int, rounding: str | None) -> IrCast:
@@ -412,9 +412,9 @@ class _IrReader:
         form = SourceForm.IR if rounding is None else SourceForm.AS
         try:
             kinds = ElementVector(source, lanes or 1), ElementVector(result, lanes or 1)
-            one, two = kinds if lanes is None else matched(*kinds, self._target)
+            source_type, two = kinds if lanes is None else matched(*kinds, self._target)
             cast = prepared(
-                one, two, self._target, form=form, rounding=rounding, reading=ChainReading.COMPILER, order=order
+                source_type, two, self._target, form=form, rounding=rounding, reading=ChainReading.COMPILER, order=order
             )
         except CastsimError as error:
             raise error.at(span) from None
@@ -426,14 +426,16 @@ class _IrReader:
         text = match[side]
         vector = _VECTOR.fullmatch(text)
         name = vector[2] if vector is not None else text
-        known = (*_FLOATS, *_INTEGERS)
-        if name not in known or (vector is not None and len(vector[1]) > 6):
+        known_types = (*_FLOATS, *_INTEGERS)
+        if name not in known_types or (vector is not None and len(vector[1]) > 6):
             span = self._span(offset + match.start(side), len(text))
-            raise ReadError(f"type {text} is not one that TPC converts", span=span, legal=(*known, "<128 x float>"))
-        found = _FLOATS.get(name, name)
+            raise ReadError(
+                f"type {text} is not one that TPC converts", span=span, legal=(*known_types, "<128 x float>")
+            )
+        element = _FLOATS.get(name, name)
         if name in _INTEGERS and unsigned and name != "i1":
-            found = f"u{name[1:]}"
-        return found, None if vector is None else int(vector[1])
+            element = f"u{name[1:]}"
+        return element, None if vector is None else int(vector[1])
 
     def _span(self, offset: int, length: int) -> Span:
         return Span.within(self._source, offset, length)

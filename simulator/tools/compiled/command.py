@@ -66,10 +66,10 @@ def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
     """Show the path, the results for the values, and where the accounts differ."""
     fmt = source_format(cast)
     sources = [read_value(text.strip(), fmt) for text in texts]
-    found = compare(cast, [source.code for source in sources])
+    comparison = compare(cast, [source.code for source in sources])
 
-    document = {"schema_version": CompiledValues.VERSION, **compiled_document(found, sources)}
-    return CommandOutcome(document, lambda _: compiled_text(found, sources))
+    document = {"schema_version": CompiledValues.VERSION, **compiled_document(comparison, sources)}
+    return CommandOutcome(document, lambda _: compiled_text(comparison, sources))
 
 
 def _text(options: Namespace) -> CommandOutcome:
@@ -77,26 +77,33 @@ def _text(options: Namespace) -> CommandOutcome:
     why = "does not apply to LLVM IR text, which determines it"
     refuse_given(options, ("form", "rounding", "reading"), why, usual=("as", "compiler"), legal=("--order",))
     text_read = read_text(options.src, "LLVM IR")
-    found = casts_of_text(text_read, options.src, tpc_target(options.target), options.order)
-    places = [{"line": each.span.line, "column": each.span.column, "written": each.written} for each in found]
+    text_casts = casts_of_text(text_read, options.src, tpc_target(options.target), options.order)
+    places = [
+        {"line": text_cast.span.line, "column": text_cast.span.column, "written": text_cast.written}
+        for text_cast in text_casts
+    ]
     texts = [options.dst, *options.values] if options.dst is not None else []
     if options.emit:
-        parts = [f"// {each.span}: {each.written}\n{each.cast.kernel.text()}" for each in found]
-        casts = [{**place, **CompiledHead.of(each.cast), "assembly": part} for place, each, part in
-                 zip(places, found, parts, strict=True)]  # fmt: skip
+        parts = [
+            f"// {text_cast.span}: {text_cast.written}\n{text_cast.cast.kernel.text()}" for text_cast in text_casts
+        ]
+        casts = [{**location, **CompiledHead.of(text_cast.cast), "assembly": part} for location, text_cast, part in
+                 zip(places, text_casts, parts, strict=True)]  # fmt: skip
         document = {"schema_version": CompiledText.VERSION, "casts": casts}
         return CommandOutcome(document, lambda _: plain("".join(parts).rstrip("\n")))
-    shown = [_compared(each.cast, texts) for each in found]
-    documents = [{key: value for key, value in each.document.items() if key != "schema_version"} for each in shown]
-    casts = [{**place, **document} for place, document in zip(places, documents, strict=True)]
+    shown = [_compared(text_cast.cast, texts) for text_cast in text_casts]
+    documents = [
+        {key: value for key, value in outcome.document.items() if key != "schema_version"} for outcome in shown
+    ]
+    casts = [{**location, **document} for location, document in zip(places, documents, strict=True)]
 
     def text(width: int) -> Any:
-        pairs = zip(found, shown, strict=True)
+        pairs = zip(text_casts, shown, strict=True)
         return stacked(
             *(
                 part
-                for one, two in pairs
-                for part in (plain(f"{one.span}: {one.written}", no_wrap=False), two.text(width))
+                for text_cast, two in pairs
+                for part in (plain(f"{text_cast.span}: {text_cast.written}", no_wrap=False), two.text(width))
             )
         )
 

@@ -79,10 +79,12 @@ def ir_path(src: ElementVector, dst: ElementVector, target: VliwTarget) -> Path:
     row = _row(unit, src, dst, target)
     if row is None:
         reading = ChainReading.SCALAR if unit == _SCALAR else ChainReading.COMPILER
-        found = path_of(src.element, dst.element, target, reading)
-        return replace(found, hops=tuple(replace(hop, word=_ir_paths_word(hop, unit)) for hop in found.hops))
+        element_path = path_of(src.element, dst.element, target, reading)
+        return replace(
+            element_path, hops=tuple(replace(hop, word=_ir_paths_word(hop, unit)) for hop in element_path.hops)
+        )
     types = (src.element, *(step.dst for step in row.steps))
-    missing = next((each for each in types if each not in target.elements.formats), None)
+    missing = next((element for element in types if element not in target.elements.formats), None)
     if missing is not None:
         raise _text_only(row, missing, target)
     hops = tuple(_ir_paths_hop(before, step, unit, target) for before, step in zip(types, row.steps, strict=False))
@@ -244,8 +246,8 @@ class CompiledCast:
             IllegalError: the result is in another order.
         """
         if self.order is Order.SCALAR:
-            found = [self.run(code, checked=False).outputs[RESULT][0, 0] for code in np.ravel(codes)]
-            return np.array(found, code_dtype(FORMATS[self.dst.element]))
+            results = [self.run(code, checked=False).outputs[RESULT][0, 0] for code in np.ravel(codes)]
+            return np.array(results, code_dtype(FORMATS[self.dst.element]))
         if self.order is not Order.LINEAR:
             raise IllegalError(f"the result is in {self.order} order", legal=(Order.LINEAR,))
         count = np.size(codes)
@@ -346,17 +348,21 @@ def _path(
         IllegalError: see `ir_path` and `path_of`; `convert_to` has no instruction for the pair.
     """
     if form is SourceForm.CONVERT_TO:
-        found = path_of(src.element, dst.element, target, reading)
-        if len(found.hops) != 1 or found.hops[0].means not in (HopMethod.CONVERT, HopMethod.NARROW):
+        element_path = path_of(src.element, dst.element, target, reading)
+        if len(element_path.hops) != 1 or element_path.hops[0].means not in (HopMethod.CONVERT, HopMethod.NARROW):
             raise IllegalError(
                 f"{target.name} has no instruction {src.element} -> {dst.element}, which convert_to needs",
                 legal=("--form as", "ir"),
             )
-        return found
+        return element_path
     if form is not SourceForm.IR and order is not Order.SCALAR:
         return path_of(src.element, dst.element, target, reading)
-    found = ir_path(src, dst, target)
-    return found if rounding is None else replace(found, hops=tuple(replace(hop, word=None) for hop in found.hops))
+    element_path = ir_path(src, dst, target)
+    return (
+        element_path
+        if rounding is None
+        else replace(element_path, hops=tuple(replace(hop, word=None) for hop in element_path.hops))
+    )
 
 
 def kept(src: ElementVector, dst: ElementVector, target: VliwTarget, form: SourceForm) -> CompiledCast:
@@ -394,8 +400,8 @@ def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
     Raises:
         ReadError: there is no such target. IllegalError: it is another kind of chip.
     """
-    found = load_target(target) if isinstance(target, str | File) else target
-    return assembly.tpc_target(found, f"{found.name} is not a TPC: its compiler's casts are not known")
+    loaded = load_target(target) if isinstance(target, str | File) else target
+    return assembly.tpc_target(loaded, f"{loaded.name} is not a TPC: its compiler's casts are not known")
 
 
 def word_of(name: str, kind: type[_Word], text: _Word | str) -> _Word:
@@ -407,7 +413,7 @@ def word_of(name: str, kind: type[_Word], text: _Word | str) -> _Word:
     try:
         return kind(text)
     except ValueError:
-        raise ReadError(f"unknown {name} '{text}'", legal=[each.value for each in kind]) from None
+        raise ReadError(f"unknown {name} '{text}'", legal=[member.value for member in kind]) from None
 
 
 def _check_reading(reading: ChainReading, order: Order) -> None:

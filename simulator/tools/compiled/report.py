@@ -137,37 +137,43 @@ class CompiledTable(CommandDocument, name="compiled-table", version=2):
     cells: list[TableCell] = says("All pairs.")
 
 
-def compiled_document(found: ResultComparison, sources: Sequence[SourceValue]) -> Document:
+def compiled_document(comparison: ResultComparison, sources: Sequence[SourceValue]) -> Document:
     """Return a comparison; results are listed per account."""
-    src, dst = source_format(found.cast), FORMATS[found.cast.dst.element]
+    src, dst = source_format(comparison.cast), FORMATS[comparison.cast.dst.element]
     return {
-        **CompiledHead.of(found.cast),
-        "vector_operations": found.vector_operations,
-        "bundles": found.bundles,
-        "ir": [*found.instructions],
+        **CompiledHead.of(comparison.cast),
+        "vector_operations": comparison.vector_operations,
+        "bundles": comparison.bundles,
+        "ir": [*comparison.instructions],
         "inputs": [CompiledInput.of(source, **number_document(source.code, source.value, src)) for source in sources],
-        "results": [_column(column, found) for column in found.columns],
+        "results": [_column(column, comparison) for column in comparison.columns],
         "differences": [
             AccountDifference.of(
-                account=each.label,
-                input_bits=bits_text(each.witness.code, src),
-                input=json_value(value_of(each.witness.code, src), src),
-                value=json_value(value_of(each.witness.ours, dst), dst),
-                other_value=json_value(value_of(each.witness.other, dst), dst),
+                account=mismatch.label,
+                input_bits=bits_text(mismatch.witness.code, src),
+                input=json_value(value_of(mismatch.witness.code, src), src),
+                value=json_value(value_of(mismatch.witness.ours, dst), dst),
+                other_value=json_value(value_of(mismatch.witness.other, dst), dst),
             )
-            for each in found.differences
+            for mismatch in comparison.differences
         ],
     }
 
 
-def _column(column: Column, found: ResultComparison) -> Document:
-    fmt = FORMATS[found.cast.dst.element]
-    path = found.other.path if found.other is not None and found.other.reading == column.label else found.cast.path
+def _column(column: Column, comparison: ResultComparison) -> Document:
+    fmt = FORMATS[comparison.cast.dst.element]
+    path = (
+        comparison.other.path
+        if comparison.other is not None and comparison.other.reading == column.label
+        else comparison.cast.path
+    )
     return Account.of(
         account=column.label,
-        path=str(path) if column.label in (found.cast.reading, getattr(found.other, "reading", None)) else None,
+        path=str(path)
+        if column.label in (comparison.cast.reading, getattr(comparison.other, "reading", None))
+        else None,
         values=[[number_document(int(code), value_of(int(code), fmt), fmt) for code in row] for row in column.codes],
-        poison=[bool(each) for each in column.poison],
+        poison=[bool(flag) for flag in column.poison],
     )
 
 
@@ -184,78 +190,78 @@ def table_document(table: CompiledCastTable) -> Document:
 
 
 @composed
-def compiled_text(found: ResultComparison, sources: Sequence[SourceValue]) -> Iterator[RenderableType]:
+def compiled_text(comparison: ResultComparison, sources: Sequence[SourceValue]) -> Iterator[RenderableType]:
     """Yield the path of a cast, its results for the inputs, and where accounts differ."""
-    cast = found.cast
-    yield Text(f"{cast.src.name} -> {cast.dst.name} on {cast.target.name}, {_said(found)}", style="bold")
-    for each in [cast] if found.other is None else [cast, found.other]:
-        doubt = ", assumed" if each.path.status is Status.ASSUMED else ""
-        label = f"{each.reading}: " if found.other is not None else ""
-        yield Text(f"{label}{each.path}   ({'; '.join(each.path.sources) or 'nothing to do'}{doubt})")
+    cast = comparison.cast
+    yield Text(f"{cast.src.name} -> {cast.dst.name} on {cast.target.name}, {_said(comparison)}", style="bold")
+    for account in [cast] if comparison.other is None else [cast, comparison.other]:
+        doubt = ", assumed" if account.path.status is Status.ASSUMED else ""
+        label = f"{account.reading}: " if comparison.other is not None else ""
+        yield Text(f"{label}{account.path}   ({'; '.join(account.path.sources) or 'nothing to do'}{doubt})")
     if cast.order is Order.SCALAR:
-        yield Text(f"{found.bundles} bundles for one element in scalar registers, which is stored as a vector")
+        yield Text(f"{comparison.bundles} bundles for one element in scalar registers, which is stored as a vector")
     else:
         yield Text(
-            f"{found.vector_operations} VPU operations in {found.bundles} bundles per vector of {cast.src.elements}, "
-            f"{cast.order} order"
+            f"{comparison.vector_operations} VPU operations in {comparison.bundles} bundles per vector of "
+            f"{cast.src.elements}, {cast.order} order"
         )
-    kinds = [f"{entry.src.elements}:{entry.dst.elements} {entry.kind}" for entry in _entries(found)]
+    kinds = [f"{entry.src.elements}:{entry.dst.elements} {entry.kind}" for entry in _entries(comparison)]
     if kinds:
         yield Text(f"lowering matrix (elements): {', '.join(kinds)}", style="dim")
     if cast.form == SourceForm.AS and cast.src.bits == cast.dst.bits and cast.src.element != "i1":
         yield Text("in kernels in C, as_T(x) keeps the bits; as_T(x, mode) converts as here", style="dim")
     if sources:
-        yield _results(found, sources)
-    for difference in found.differences:
-        yield _difference(found, difference)
-    if not found.differences and found.instructions:
+        yield _results(comparison, sources)
+    for difference in comparison.differences:
+        yield _difference(comparison, difference)
+    if not comparison.differences and comparison.instructions:
         yield Text("LLVM IR: no difference among the inputs tried")
 
 
-def _said(found: ResultComparison) -> str:
-    cast = found.cast
-    if found.instructions:
-        return f"LLVM IR {' and '.join(found.instructions)}"
+def _said(comparison: ResultComparison) -> str:
+    cast = comparison.cast
+    if comparison.instructions:
+        return f"LLVM IR {' and '.join(comparison.instructions)}"
     mode = f", mode {cast.mode}" if cast.mode else ", no rounding mode"
     return f"form {cast.form}{mode if cast.form != SourceForm.REINTERPRET else ''}"
 
 
-def _entries(found: ResultComparison) -> tuple[MatrixEntry, ...]:
+def _entries(comparison: ResultComparison) -> tuple[MatrixEntry, ...]:
     """Return the entry of the compiler's matrix for the two element types; reinterpretations have none."""
-    cast = found.cast
+    cast = comparison.cast
     return () if cast.form == SourceForm.REINTERPRET else entries(cast.target, cast.src.element, cast.dst.element)
 
 
-def _results(found: ResultComparison, sources: Sequence[SourceValue]) -> Table:
+def _results(comparison: ResultComparison, sources: Sequence[SourceValue]) -> Table:
     """Return a row per input, a column per account."""
-    fmt = source_format(found.cast)
-    made = table("input", "bits", *(column.label for column in found.columns), "")
-    rows = [column.codes for column in found.columns]
+    fmt = source_format(comparison.cast)
+    result_table = table("input", "bits", *(column.label for column in comparison.columns), "")
+    rows = [column.codes for column in comparison.columns]
     per_row = max(1, len(sources) // max(1, len(rows[0])))
-    for place, codes in enumerate(zip(*rows, strict=True)):
-        given = sources[place * per_row : (place + 1) * per_row]
-        shown = [_cell(found, number, place) for number in range(len(rows))]
+    for row_number, codes in enumerate(zip(*rows, strict=True)):
+        given = sources[row_number * per_row : (row_number + 1) * per_row]
+        shown = [_cell(comparison, number, row_number) for number in range(len(rows))]
         same = len({tuple(int(code) for code in row) for row in codes}) == 1
-        free = any(column.poison[place] for column in found.columns)
-        made.add_row(
+        free = any(column.poison[row_number] for column in comparison.columns)
+        result_table.add_row(
             ", ".join(f"{number_text(source.value)}{'' if source.exact else ' *'}" for source in given),
             ", ".join(bits_text(source.code, fmt) for source in given),
             *shown,
             "" if same or free else Text("differs", style="bold yellow"),
         )
-    return made
+    return result_table
 
 
-def _cell(found: ResultComparison, column: int, place: int) -> str:
-    chosen = found.columns[column]
-    if chosen.poison[place]:
+def _cell(comparison: ResultComparison, column: int, row: int) -> str:
+    chosen = comparison.columns[column]
+    if chosen.poison[row]:
         return "poison"
-    fmt = FORMATS[found.cast.dst.element]
-    return ", ".join(coded_number(int(code), fmt) for code in chosen.codes[place])
+    fmt = FORMATS[comparison.cast.dst.element]
+    return ", ".join(coded_number(int(code), fmt) for code in chosen.codes[row])
 
 
-def _difference(found: ResultComparison, difference: AccountMismatch) -> Text:
-    src, dst, witness = source_format(found.cast), FORMATS[found.cast.dst.element], difference.witness
+def _difference(comparison: ResultComparison, difference: AccountMismatch) -> Text:
+    src, dst, witness = source_format(comparison.cast), FORMATS[comparison.cast.dst.element], difference.witness
     return Text.assemble(
         ("differs from ", "bold yellow"),
         f"{difference.label}: {coded_number(witness.code, src)} becomes {coded_number(witness.ours, dst)}, there "
@@ -263,10 +269,10 @@ def _difference(found: ResultComparison, difference: AccountMismatch) -> Text:
     )
 
 
-def table_text(found: CompiledCastTable) -> Text:
+def table_text(cast_table: CompiledCastTable) -> Text:
     """Return the table as Markdown, followed by the chains of the pairs without an instruction."""
-    lines = [found.markdown(), "C: CONVERT; C-INT: CONVERT_INT; N/A: no instruction. Through mediators:", ""]
-    for path in found.mediated.values():
+    lines = [cast_table.markdown(), "C: CONVERT; C-INT: CONVERT_INT; N/A: no instruction. Through mediators:", ""]
+    for path in cast_table.mediated.values():
         doubt = "  (assumed)" if path.status is Status.ASSUMED else ""
         lines.append(f"  {path}{doubt}")
     return Text("\n".join(lines), no_wrap=True)

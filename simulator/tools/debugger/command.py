@@ -178,17 +178,17 @@ class Console:
             stepper.break_if(more.strip())
         else:
             line, _, condition = rest.partition(" if ")
-            place = line.strip().removeprefix(f"{stepper.trace.file}:")
-            stepper.break_at_line(_number(place, "a line"), condition.strip() or None)
+            location = line.strip().removeprefix(f"{stepper.trace.file}:")
+            stepper.break_at_line(_number(location, "a line"), condition.strip() or None)
 
     def _delete(self, rest: str) -> None:
-        held = self.stepper.breakpoints.held
+        breakpoints = self.stepper.breakpoints.held
         if not rest:
-            held.clear()
+            breakpoints.clear()
             return
         number = _number(rest, "the number of a breakpoint")
-        if held.pop(number, None) is None:
-            raise ReadError(f"unknown breakpoint {number}", legal=map(str, held))
+        if breakpoints.pop(number, None) is None:
+            raise ReadError(f"unknown breakpoint {number}", legal=map(str, breakpoints))
 
     # ----------------------------------------------------------------------------------------------------------- looks
 
@@ -200,7 +200,7 @@ class Console:
             "pipes": lambda: pipe_lines(self.stepper),
             "names": self._names,
         }
-        topic = next((each for each in topics if rest and each.startswith(rest)), None)
+        topic = next((topic_name for topic_name in topics if rest and topic_name.startswith(rest)), None)
         if topic is None:
             raise ReadError(f"info '{rest}': unknown topic", legal=topics)
         for line in topics[topic]():
@@ -208,8 +208,8 @@ class Console:
 
     def _names(self) -> Iterator[str]:
         trace = self.stepper.trace
-        for each in trace.symbols.all(self.stepper.position, trace.registers):
-            yield f"{each.name}: {each.kind} {each.format} [{', '.join(map(str, each.shape))}]"
+        for symbol in trace.symbols.all(self.stepper.position, trace.registers):
+            yield f"{symbol.name}: {symbol.kind} {symbol.format} [{', '.join(map(str, symbol.shape))}]"
 
     def _print(self, rest: str) -> None:
         for line in element_lines(self.stepper, parse_selection(rest)):
@@ -223,7 +223,7 @@ class Console:
     def _list(self, rest: str) -> None:
         _nothing(rest)
         text = self._source or _text_of(self.stepper.trace.file)
-        marks = frozenset(each.line for each in self.stepper.breakpoints if each.line is not None)
+        marks = frozenset(stop.line for stop in self.stepper.breakpoints if stop.line is not None)
         for line in source_lines(text, self.stepper.line, marks):
             self._say(line)
 

@@ -50,12 +50,12 @@ class Channel:
         if len(data) < size:
             return None
         try:
-            found = json.loads(data)
+            message = json.loads(data)
         except (ValueError, RecursionError):
             raise ReadError("the client sent a message that is not JSON") from None
-        if not isinstance(found, dict):
+        if not isinstance(message, dict):
             raise ReadError("the client sent a message that is not a JSON object")
-        return found
+        return message
 
     def send(self, kind: str, **content: Json) -> None:
         """Send a message of a type, with its other keys."""
@@ -129,19 +129,19 @@ class Arguments:
             ReadError: the argument is anything else.
         """
         value = self.given.get(key) or {}
-        if isinstance(value, dict) and all(isinstance(each, str | int | float) for each in value.values()):
-            return {name: str(each) for name, each in value.items()}
+        if isinstance(value, dict) and all(isinstance(item, str | int | float) for item in value.values()):
+            return {name: str(item) for name, item in value.items()}
         texts = value if isinstance(value, list) else [value]
-        if not all(isinstance(each, str) and "=" in each for each in texts):
+        if not all(isinstance(pair, str) and "=" in pair for pair in texts):
             raise ReadError(f"'{key}' must be an object of strings", legal=('{"NAME": "VALUE"}', '["NAME=VALUE"]'))
-        return {name.strip(): text for name, _, text in (str(each).partition("=") for each in texts)}
+        return {name.strip(): text for name, _, text in (str(pair).partition("=") for pair in texts)}
 
     def tables(self, key: str) -> list[Arguments]:
         """Return a list of objects, an empty one if it is missing. Raises ReadError for anything else."""
         value = self.given.get(key) or []
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise ReadError(f"'{key}' must be a list of objects")
-        return [Arguments(each) for each in value]
+        return [Arguments(item) for item in value]
 
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Variables:
 
     def scopes(self) -> list[Document]:
         """Return the scopes of the only frame."""
-        kinds = {each.kind for each in self._names()}
+        kinds = {variable.kind for variable in self._names()}
         shown = [_LOCALS] if self.stepper.scalars() else []
         shown += [name for name, own in _SCOPES.items() if kinds.intersection(own)]
         if self.stepper.trace.timed:
@@ -194,19 +194,21 @@ class Variables:
         """
         if not 1 <= reference <= len(self._held):
             raise ReadError(f"unknown reference {reference}: the program may have moved on")
-        held = self._held[reference - 1]
+        variable = self._held[reference - 1]
         end = start + (count or MOST_SHOWN)
-        if isinstance(held, _Rows):
-            return self._elements(held, start, min(end, held.shape[0]))
-        return list(islice(self._scope(held), start, end))
+        if isinstance(variable, _Rows):
+            return self._elements(variable, start, min(end, variable.shape[0]))
+        return list(islice(self._scope(variable), start, end))
 
     def result(self, selection: Selection) -> Document:
         """Return the answer to an expression: an element, or something to expand. Raises the stepper's errors."""
-        name = next((each for each in self._names() if each.name == selection.name), None)
+        name = next((variable for variable in self._names() if variable.name == selection.name), None)
         if name is not None and not selection.index and selection.format is None and name.shape:
             return {"result": _summary(name), "variablesReference": self._refer(_Rows(name.name, (), name.shape)),
                     "indexedVariables": name.shape[0]}  # fmt: skip
-        lines = [f"{list(each.place)} {element_value(each)}" for each in self.stepper.elements(selection).shown()]
+        lines = [
+            f"{list(element.place)} {element_value(element)}" for element in self.stepper.elements(selection).shown()
+        ]
         text = "\n".join(lines) if len(lines) != 1 else lines[0].partition("] ")[2]
         return {"result": text, "variablesReference": 0}
 
@@ -224,18 +226,18 @@ class Variables:
                 yield {"name": f"%{escaped(name)}", "value": str(value), "variablesReference": 0,
                        "evaluateName": f"%{name}"}  # fmt: skip
             return
-        for each in self._names():
-            if each.kind not in _SCOPES[scope]:
+        for variable in self._names():
+            if variable.kind not in _SCOPES[scope]:
                 continue
-            own: Document = {"name": escaped(each.name), "type": each.format, "evaluateName": each.name}
-            if each.kind != "register":
-                own["memoryReference"] = each.name
-            if each.shape:
-                reference = self._refer(_Rows(each.name, (), each.shape))
-                yield {**own, "value": _summary(each), "variablesReference": reference,
-                       "indexedVariables": each.shape[0]}  # fmt: skip
+            own: Document = {"name": escaped(variable.name), "type": variable.format, "evaluateName": variable.name}
+            if variable.kind != "register":
+                own["memoryReference"] = variable.name
+            if variable.shape:
+                reference = self._refer(_Rows(variable.name, (), variable.shape))
+                yield {**own, "value": _summary(variable), "variablesReference": reference,
+                       "indexedVariables": variable.shape[0]}  # fmt: skip
             else:
-                yield {**own, "value": self._value(Selection(each.name)), "variablesReference": 0}
+                yield {**own, "value": self._value(Selection(variable.name)), "variablesReference": 0}
 
     def _elements(self, rows: _Rows, start: int, end: int) -> list[Document]:
         if start >= end:
@@ -244,9 +246,9 @@ class Variables:
             return [self._row(rows, number) for number in range(start, end)]
         selection = Selection(rows.name, (*rows.before, slice(start, end)))
         return [
-            {"name": f"[{each.place[-1]}]", "value": element_value(each), "variablesReference": 0,
-             "evaluateName": _expression(rows.name, each.place)}
-            for each in self.stepper.elements(selection).shown()
+            {"name": f"[{element.place[-1]}]", "value": element_value(element), "variablesReference": 0,
+             "evaluateName": _expression(rows.name, element.place)}
+            for element in self.stepper.elements(selection).shown()
         ]  # fmt: skip
 
     def _row(self, rows: _Rows, number: int) -> Document:
@@ -358,7 +360,7 @@ class Session:
             handle = self._handlers().get(command if isinstance(command, str) else "")
             if handle is None:
                 raise ReadError(f"the request '{escaped(str(command))[:40]}' is not supported")
-            found = handle(Arguments(given if isinstance(given, dict) else {}))
+            response = handle(Arguments(given if isinstance(given, dict) else {}))
         except (CastsimError, EngineError) as error:
             shown = error.render().replace("{", "(").replace("}", ")")
             body: Document = {"error": {"id": 1, "format": shown, "showUser": True}}
@@ -366,9 +368,9 @@ class Session:
             if command == "launch":
                 self._event("terminated")
             return
-        self.channel.send("response", success=True, body=found, **reply)
-        for each in self._after:
-            each()
+        self.channel.send("response", success=True, body=response, **reply)
+        for action in self._after:
+            action()
 
     def _handlers(self) -> Mapping[str, Callable[[Arguments], Document]]:
         return {
@@ -454,11 +456,11 @@ class Session:
     def _at_start(self) -> Breakpoint | None:
         """Return the breakpoint at the first operation."""
         assert self.stepper is not None
-        for each in self.stepper.breakpoints:
-            here = each.step == 0 or (each.line is not None and each.line == self.stepper.line)
-            alone = each.line is None and each.step is None
-            if (here or alone) and (each.condition is None or each.condition.holds(self.stepper)):
-                return each
+        for stop in self.stepper.breakpoints:
+            here = stop.step == 0 or (stop.line is not None and stop.line == self.stepper.line)
+            alone = stop.line is None and stop.step is None
+            if (here or alone) and (stop.condition is None or stop.condition.holds(self.stepper)):
+                return stop
         return None
 
     def _end(self, _: Arguments) -> Document:
@@ -481,7 +483,7 @@ class Session:
         if old is not None:
             self._take_away(old.answered)
         asked = self._asked[file] = _Asked(file, wanted, [])
-        return {"breakpoints": [self._place(asked, each) for each in wanted]}
+        return {"breakpoints": [self._place(asked, wanted_stop) for wanted_stop in wanted]}
 
     def _place(self, asked: _Asked, wanted: Arguments, number: int | None = None) -> Document:
         """Return a breakpoint of the editor, set if the program is loaded."""
@@ -495,11 +497,11 @@ class Session:
         if not _same_file(asked.file, self.stepper.trace.file):
             return {**answer, "message": "not the program that is run"}
         try:
-            made = self.stepper.break_at_line(line, wanted.text("condition"))
+            breakpoint_made = self.stepper.break_at_line(line, wanted.text("condition"))
         except CastsimError as error:
             return {**answer, "message": error.message}
-        self._numbers[made.number] = number
-        return {**answer, "verified": True, "line": (made.line or 1) - 1 + self._first}
+        self._numbers[breakpoint_made.number] = number
+        return {**answer, "verified": True, "line": (breakpoint_made.line or 1) - 1 + self._first}
 
     def _place_asked(self) -> None:
         """Set the breakpoints requested before the program was loaded, and notify the editor."""
@@ -516,12 +518,12 @@ class Session:
             number, self._next_number = self._next_number, self._next_number + 1
             name = wanted.text("name") or ""
             try:
-                made = self._place_function(name)
+                added = self._place_function(name)
             except CastsimError as error:
                 answers.append({"id": number, "verified": False, "message": error.message})
                 continue
             self._functions.append(number)
-            self._numbers[made.number] = number
+            self._numbers[added.number] = number
             answers.append({"id": number, "verified": True})
         return {"breakpoints": answers}
 
@@ -586,8 +588,10 @@ class Session:
         return {"stackFrames": [frame], "totalFrames": 1}
 
     def _variables(self, given: Arguments) -> Document:
-        found = self._shown().below(given.number("variablesReference"), given.number("start"), given.number("count"))
-        return {"variables": [*found]}
+        variables = self._shown().below(
+            given.number("variablesReference"), given.number("start"), given.number("count")
+        )
+        return {"variables": [*variables]}
 
     def _evaluate(self, given: Arguments) -> Document:
         """Return elements, or whether a condition holds."""
@@ -639,10 +643,10 @@ class Session:
 def _words(given: Arguments, key: str) -> list[str]:
     """Return an attribute that may be a text, a number or a list of them. Raises ReadError for anything else."""
     value = given.given.get(key)
-    found = value if isinstance(value, list) else [] if value in (None, "") else [value]
-    if not all(isinstance(each, str | int) for each in found):
+    items = value if isinstance(value, list) else [] if value in (None, "") else [value]
+    if not all(isinstance(item, str | int) for item in items):
         raise ReadError(f"'{key}' must be a string or a list of strings")
-    return [str(each) for each in found]
+    return [str(item) for item in items]
 
 
 def _change_nothing(_: Arguments) -> Document:
@@ -656,7 +660,7 @@ def _same_file(asked: str, file: str) -> bool:
 def _lines(given: Arguments) -> list[int]:
     """Return the lines of breakpoints as older clients send them."""
     lines = given.given.get("lines")
-    return [each for each in lines if isinstance(each, int)] if isinstance(lines, list) else []
+    return [line for line in lines if isinstance(line, int)] if isinstance(lines, list) else []
 
 
 _HOST = "127.0.0.1"

@@ -109,7 +109,7 @@ def changed_bytes(before: Bytes, now: Bytes, start: int = 0, end: int | None = N
     end = now.size if end is None else min(end, now.size)
     start = max(0, start - start % _WORD)
     whole = end - (end - start) % _WORD
-    found = []
+    changes = []
     for low, high, word in ((start, whole, _WORD), (whole, end, 1)):
         if low >= high:
             continue
@@ -120,9 +120,9 @@ def changed_bytes(before: Bytes, now: Bytes, start: int = 0, end: int | None = N
         breaks = np.flatnonzero(np.diff(places) > max(1, _GAP // word)) + 1
         for run in np.split(places, breaks):
             first, last = low + int(run[0]) * word, low + (int(run[-1]) + 1) * word
-            found.append((first, before[first:last] ^ now[first:last]))
+            changes.append((first, before[first:last] ^ now[first:last]))
             before[first:last] = now[first:last]
-    return found
+    return changes
 
 
 # Arrays of elements in the memories of a stopped program: where their bits are, and what they stand for.
@@ -177,14 +177,18 @@ class ElementPlace:
         Raises:
             IndexError: an index is out of range.
         """
-        taken = [range(extent)[each] for each, extent in zip(index, self.shape, strict=False)]
-        ranges = [each if isinstance(each, range) else range(each, each + 1) for each in taken]
+        taken = [range(extent)[selector] for selector, extent in zip(index, self.shape, strict=False)]
+        ranges = [
+            part_range if isinstance(part_range, range) else range(part_range, part_range + 1) for part_range in taken
+        ]
         ranges += [range(extent) for extent in self.shape[len(ranges) :]]
-        offset = self.offset + sum(each.start * step for each, step in zip(ranges, self.strides, strict=True))
+        offset = self.offset + sum(
+            part_range.start * step for part_range, step in zip(ranges, self.strides, strict=True)
+        )
         shape = tuple(map(len, ranges))
         grids = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), int)
-        starts = np.array([each.start for each in ranges], int).reshape(-1, 1)
-        indices = [tuple(map(int, each)) for each in (grids + starts).T]
+        starts = np.array([part_range.start for part_range in ranges], int).reshape(-1, 1)
+        indices = [tuple(map(int, column)) for column in (grids + starts).T]
         return replace(self, offset=offset, shape=shape), indices
 
     def codes(self, memories: Mapping[str, Bytes]) -> Codes:
@@ -202,8 +206,8 @@ class ElementPlace:
         if places.size and (places.min() < 0 or (places.max() + size - 1) // _BYTE >= memory.size):
             raise ReadError(f"the elements exceed the {memory.size} bytes of their memory")
         if size < _BYTE:
-            found: Codes = memory[places // _BYTE] >> (places % _BYTE).astype(np.uint8) & np.uint8((1 << size) - 1)
-            return found
+            result: Codes = memory[places // _BYTE] >> (places % _BYTE).astype(np.uint8) & np.uint8((1 << size) - 1)
+            return result
         count = size // _BYTE
         rows = memory[(places // _BYTE)[:, None] + np.arange(count)]
         codes: Codes = np.ascontiguousarray(rows).view(f"<u{count}").reshape(-1).astype(code_dtype(self.format))
@@ -242,8 +246,8 @@ def global_space(argument: str) -> str:
 def argument_place(name: str, use: ArgumentUse, memory: Bytes) -> ElementPlace:
     """Return the elements of an argument in the layout of its arrays."""
     bits = packed_bits(use.format)
-    held = memory.size * _BYTE // bits
-    shape = (held,) if use.is_open and held > use.elements else use.shape
+    capacity = memory.size * _BYTE // bits
+    shape = (capacity,) if use.is_open and capacity > use.elements else use.shape
     return dense(global_space(name), 0, shape, use.format)
 
 
@@ -300,7 +304,7 @@ class StepRecording:
         self._follow({BUFFER: buffer, **_global(arguments)})
         if isinstance(follower, TaintTracker):
             marks = {BUFFER: follower.buffer, **_global(follower.arguments)}
-            self._follow({f"{UNKNOWN}{name}": each for name, each in marks.items()})
+            self._follow({f"{UNKNOWN}{name}": memory for name, memory in marks.items()})
         return _Following(self, follower)
 
     def micro(self, unit: VectorUnit, memory: MicroMemory) -> VectorUnit:
@@ -338,8 +342,8 @@ class StepRecording:
 
     def _follow(self, memories: Mapping[str, Bytes]) -> None:
         self._live.update(memories)
-        self.initial.update({name: each.copy() for name, each in memories.items()})
-        self._before.update({name: each.copy() for name, each in memories.items()})
+        self.initial.update({name: memory.copy() for name, memory in memories.items()})
+        self._before.update({name: memory.copy() for name, memory in memories.items()})
 
     def _close(self) -> None:
         if self._reach is None:
@@ -358,17 +362,17 @@ class StepRecording:
     def _begin_core(self, core: VliwCore) -> None:
         self.core = core
         tensors = core.globals.memory.tensors.values()
-        local = {each.name: each.bytes for each in (core.local.vlm, core.local.slm)}
-        self._follow({**local, **_global({each.name: each.codes.view(np.uint8) for each in tensors})})
+        local = {memory.name: memory.bytes for memory in (core.local.vlm, core.local.slm)}
+        self._follow({**local, **_global({tensor.name: tensor.codes.view(np.uint8) for tensor in tensors})})
         sizes = core.target.registers
         named = [Register(file, index) for file in _FILES for index in range(getattr(sizes, file.value))]
-        held = {cell.name: cell for each in named for cell in core.registers.cells(each)}
-        held |= {cell.name: cell for plans in core.plans for plan in plans for cell in plan.results}
-        self._cells = list(held.values())
+        held_cells = {cell.name: cell for operand in named for cell in core.registers.cells(operand)}
+        held_cells |= {cell.name: cell for plans in core.plans for plan in plans for cell in plan.results}
+        self._cells = list(held_cells.values())
         self.registers = {cell.name: cell.newest for cell in self._cells}
         self._held = dict(self.registers)
         self.files = {cell.name: cell.file for cell in self._cells}
-        writable = [each.name for each in core.globals.memory.declared if each.direction != "in"]
+        writable = [tensor.name for tensor in core.globals.memory.declared if tensor.direction != "in"]
         for index, plans in enumerate(core.plans):
             kinds = {plan.memory for plan in plans}
             reach: list[Reach] = [("vlm", 0, None)] if MemoryOperation.VECTOR_STORE in kinds else []
@@ -381,7 +385,7 @@ _FILES = (File.V, File.S, File.I, File.AD, File.SP, File.VP)
 
 
 def _global(arguments: Mapping[str, Bytes]) -> dict[str, Bytes]:
-    return {global_space(name): each for name, each in arguments.items()}
+    return {global_space(name): memory for name, memory in arguments.items()}
 
 
 @dataclass(slots=True)
@@ -397,7 +401,7 @@ class _Following:
             if access.write and isinstance(access.space, GlobalSpace):
                 reach.append((str(access.space), access.start, access.end))
         marks = [(f"{UNKNOWN}{space}", start, end) for space, start, end in reach]
-        self.recording.begin([*reach, *(each for each in marks if self.recording.knows(each[0]))])
+        self.recording.begin([*reach, *(mark for mark in marks if self.recording.knows(mark[0]))])
         return True if self.inner is None else self.inner.step(lowered, deltas)
 
 
@@ -431,15 +435,15 @@ class _Recorded:
             RecordedOperation(node, inside=True, pointers=_pointers(node, issue.operands)),
             [] if issue.address is None else [(BUFFER, 0, None)],
         )
-        found = self.inner.execute(issue)
-        values = iter(found)
+        results = self.inner.execute(issue)
+        values = iter(results)
         for name, kind in zip(node.results, node.result_types, strict=True):
             if isinstance(kind, PointerType | ScalarType):
                 continue
             value = next(values)
             if isinstance(kind, VectorType | MaskType):
                 self.recording.write(name, value)
-        return found
+        return results
 
     def strided(self, node: pto.StridedStatement, operands: tuple[Value, ...], control: int) -> int:
         self._begin(RecordedOperation(node, inside=False, pointers=_pointers(node, operands)), [(BUFFER, 0, None)])
@@ -462,10 +466,10 @@ class _Recorded:
         self._begin(RecordedOperation(node, inside=False))
         self.inner.synchronise(node, event)
 
-    def element(self, node: pto.ScalarAccess, place: BytePointer, code: bytes) -> None:
-        reach = [_reach(place, place.address, place.address + len(code))] if code else []
+    def element(self, node: pto.ScalarAccess, pointer: BytePointer, code: bytes) -> None:
+        reach = [_reach(pointer, pointer.address, pointer.address + len(code))] if code else []
         self._begin(RecordedOperation(node, inside=self.inside), reach)
-        self.inner.element(node, place, code)
+        self.inner.element(node, pointer, code)
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
         self._begin(RecordedOperation(node, inside=False))

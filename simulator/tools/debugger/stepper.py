@@ -157,7 +157,7 @@ def _tiles(trace: Trace) -> None:
     tree, executions = trace.result.loaded.tree, iter(trace.result.timing.executions)
     idle, change = Idle(NO_VALUES), 0
     _name_arguments(trace)
-    known: dict[int, list[_Mention]] = {}
+    mentions: dict[int, list[_Mention]] = {}
     for lowered, deltas in instances(tree):
         execution = next(executions)
         own = -1
@@ -165,11 +165,11 @@ def _tiles(trace: Trace) -> None:
             own, change = change, change + 1
         if tree.instructions[lowered.instruction].inserted:
             continue
-        if id(lowered) not in known:
-            known[id(lowered)] = _mentions(lowered)
-        for name, kind, place, access in known[id(lowered)]:
+        if id(lowered) not in mentions:
+            mentions[id(lowered)] = _mentions(lowered)
+        for name, kind, location, access in mentions[id(lowered)]:
             delta = 0 if deltas is None or access is None else deltas[0][access]
-            trace.symbols.mention(name, kind, len(trace.steps), place.moved(delta))
+            trace.symbols.mention(name, kind, len(trace.steps), location.moved(delta))
         _add(trace, lowered.instruction, execution.start, execution.end, own)
     assert change == len(trace.recording.journal)
 
@@ -194,16 +194,18 @@ class _Mention(NamedTuple):
 
 def _mentions(lowered: Lowered) -> list[_Mention]:
     """Return the positions of an instruction's operands before any loop has moved them."""
-    found = []
+    mentions = []
     for name, operand in lowered.operands:
         if isinstance(operand, Tile):
-            kind, place, space, start, end = "tile", tile_place(operand), BUFFER, operand.address, operand.end
+            kind, location, space, start, end = "tile", tile_place(operand), BUFFER, operand.address, operand.end
         else:
-            kind, place = "tensor", part_place(operand)
+            kind, location = "tensor", part_place(operand)
             space, start, end = GlobalSpace.of(operand.argument), 0, sys.maxsize
-        moving = (n for n, each in enumerate(lowered.accesses) if each.space == space and start <= each.start < end)
-        found.append(_Mention(name, kind, place, next(moving, None)))
-    return found
+        moving = (
+            n for n, access in enumerate(lowered.accesses) if access.space == space and start <= access.start < end
+        )
+        mentions.append(_Mention(name, kind, location, next(moving, None)))
+    return mentions
 
 
 # -------------------------------------------------------------------------------------------------------------- micro
@@ -283,13 +285,13 @@ def _assembly(trace: Trace) -> None:
     core = trace.recording.core
     assert core is not None
     uses, symbols = trace.result.loaded.arguments, trace.symbols
-    for each in core.program.declarations:
-        if isinstance(each, TensorDeclaration | VlmDeclaration):
-            fmt, shape = format_named(each.format), uses[each.name].shape
-            if isinstance(each, VlmDeclaration):
-                symbols.fixed[each.name] = dense("vlm", each.address, shape, fmt)
+    for declaration in core.program.declarations:
+        if isinstance(declaration, TensorDeclaration | VlmDeclaration):
+            fmt, shape = format_named(declaration.format), uses[declaration.name].shape
+            if isinstance(declaration, VlmDeclaration):
+                symbols.fixed[declaration.name] = dense("vlm", declaration.address, shape, fmt)
             else:
-                symbols.fixed[each.name] = dense(global_space(each.name), 0, shape, fmt, fmt.storage_bits)
+                symbols.fixed[declaration.name] = dense(global_space(declaration.name), 0, shape, fmt, fmt.storage_bits)
     for name, file in trace.recording.files.items():
         plain = "bool" if isinstance(trace.registers[name], bool) else "i32"
         symbols.formats[name] = FORMATS[plain if file is None else _DEFAULTS.get(file, plain)]
@@ -313,9 +315,9 @@ class PipeStates(IgnoresBlocks):
         self.until: int | None = None
         """Infinite, because the whole run is recorded."""
         observe(tree, target, self)
-        for each in self._segments.values():
-            each.sort(key=lambda segment: segment[:2])
-        self._starts = {pipe: [start for start, _, _ in each] for pipe, each in self._segments.items()}
+        for segments in self._segments.values():
+            segments.sort(key=lambda segment: segment[:2])
+        self._starts = {pipe: [start for start, _, _ in spans] for pipe, spans in self._segments.items()}
 
     def progress(self, cycle: int, operations: int) -> None:
         """Ignore the progress."""
@@ -330,10 +332,10 @@ class PipeStates(IgnoresBlocks):
 
     def at(self, pipe: str, cycle: int) -> Cause:
         """Return the cause of a pipe's cycle; outside the run the pipe has nothing to do."""
-        place = bisect_right(self._starts.get(pipe, []), cycle) - 1
-        if place < 0:
+        index = bisect_right(self._starts.get(pipe, []), cycle) - 1
+        if index < 0:
             return Cause.EMPTY
-        _, end, cause = self._segments[pipe][place]
+        _, end, cause = self._segments[pipe][index]
         return cause if cycle < end else Cause.EMPTY
 
     def all(self, cycle: int) -> Mapping[str, Cause]:
@@ -412,11 +414,11 @@ class Stepper:
         Raises:
             ReadError: no memory has this name, or it begins within a byte.
         """
-        place = self.trace.symbols.at(name, self.position)
-        if place is None or place.offset % 8:
+        location = self.trace.symbols.at(name, self.position)
+        if location is None or location.offset % 8:
             raise ReadError(f"'{name}' is not in memory", legal=self.trace.symbols.names())
-        start = place.offset // 8
-        return start, self.trace.memories[place.space][max(0, start + offset) :][:count].tobytes()
+        start = location.offset // 8
+        return start, self.trace.memories[location.space][max(0, start + offset) :][:count].tobytes()
 
     def pipe(self, name: str) -> str:
         """Return the cause of a pipe's cycle at the stop."""
@@ -487,7 +489,7 @@ class Stepper:
         """Return the last execution of the next operation's line, or of a line in its body."""
         line = self.line
         last = self.trace.regions.get(line, line)
-        return max(self._positions[each][-1] for each in self._positions if line <= each <= last)
+        return max(self._positions[line_number][-1] for line_number in self._positions if line <= line_number <= last)
 
     def run(self) -> Breakpoint | None:
         """Execute up to the next breakpoint, or to the end; return the breakpoint."""
@@ -516,29 +518,29 @@ class Stepper:
         """Return the nearest step with breakpoints at a line or step in one direction."""
         best: int | None = None
         where: dict[int, list[Breakpoint]] = {}
-        for each in self.breakpoints:
-            places = [each.step] if each.step is not None else self._positions.get(each.line or 0, [])
+        for stop in self.breakpoints:
+            places = [stop.step] if stop.step is not None else self._positions.get(stop.line or 0, [])
             number = bisect_left(places, self.position + (way > 0)) - (way < 0)
             if 0 <= number < len(places):
-                where.setdefault(places[number], []).append(each)
+                where.setdefault(places[number], []).append(stop)
         if where:
             best = min(where) if way > 0 else max(where)
         return None if best is None else (best, where[best])
 
     def _hit(self, candidates: list[Breakpoint]) -> Breakpoint | None:
-        for each in candidates:
-            if each.condition is None or each.condition.holds(self):
-                each.hits += 1
-                return each
+        for stop in candidates:
+            if stop.condition is None or stop.condition.holds(self):
+                stop.hits += 1
+                return stop
         return None
 
     def _watch(self, way: int, end: int) -> Breakpoint | None:
         """Move operation by operation and test the conditions; a stop is the same from either side."""
-        alone = [each for each in self.breakpoints if each.line is None and each.condition is not None]
-        others = [each for each in self.breakpoints if each not in alone]
+        alone = [stop for stop in self.breakpoints if stop.line is None and stop.condition is not None]
+        others = [stop for stop in self.breakpoints if stop not in alone]
 
         def state() -> list[bool]:
-            return [each.condition is not None and each.condition.holds(self) for each in alone]
+            return [stop.condition is not None and stop.condition.holds(self) for stop in alone]
 
         def at_place() -> list[Breakpoint]:
             here = None if self.ended else self.lines[self.position]
@@ -557,7 +559,7 @@ class Stepper:
         while self.position < end:
             self.step()
             now = state()
-            new = [each for each, was, holds in zip(alone, before, now, strict=True) if holds and not was]
+            new = [stop for stop, was, holds in zip(alone, before, now, strict=True) if holds and not was]
             before = now
             hit = new[0] if new else self._hit(at_place())
             if hit is not None:
@@ -576,7 +578,7 @@ class Stepper:
             hit = self._hit(at_place())
             self.reverse_step()
             before = state()
-            new = [each for each, was, holds in zip(alone, before, now, strict=True) if holds and not was]
+            new = [stop for stop, was, holds in zip(alone, before, now, strict=True) if holds and not was]
             if hit is not None or new:
                 self.step()
                 if hit is None:
@@ -594,10 +596,10 @@ class Stepper:
         Raises:
             ReadError: no line from there on has any, or the condition cannot be read.
         """
-        held = None if condition is None else self.condition(condition)
-        place = self.line_of(line)
+        line_condition = None if condition is None else self.condition(condition)
+        stop_line = self.line_of(line)
         return self.breakpoints.add(
-            f"line {place}" + (f" if {condition}" if condition else ""), line=place, condition=held
+            f"line {stop_line}" + (f" if {condition}" if condition else ""), line=stop_line, condition=line_condition
         )
 
     def line_of(self, line: int) -> int:
@@ -622,9 +624,9 @@ class Stepper:
             ReadError: no operation does, or there are no cycles.
         """
         self.check_timed()
-        step = next((p for p, each in enumerate(self.trace.steps) if each.start >= cycle), None)
+        step = next((p for p, step_record in enumerate(self.trace.steps) if step_record.start >= cycle), None)
         if step is None:
-            latest = max((each.start for each in self.trace.steps), default=0)
+            latest = max((step_record.start for step_record in self.trace.steps), default=0)
             raise ReadError(f"no operation starts in cycle {cycle} or later", legal=(f"0 .. {latest}",))
         return self.breakpoints.add(f"cycle {cycle}", step=step)
 
@@ -642,18 +644,18 @@ class Stepper:
         Raises:
             ReadError: it cannot be read, or refers to something that the program lacks.
         """
-        found = parse_condition(text, tuple(self.trace.result.timing.pipes))
-        selection = getattr(found, "selection", None)
+        parsed = parse_condition(text, tuple(self.trace.result.timing.pipes))
+        selection = getattr(parsed, "selection", None)
         if isinstance(selection, Selection):
-            known = self.trace.symbols.names()
-            if selection.name not in known:
-                raise ReadError(f"unknown name '{selection.name}'", legal=known)
+            names = self.trace.symbols.names()
+            if selection.name not in names:
+                raise ReadError(f"unknown name '{selection.name}'", legal=names)
             if self.trace.registers.get(selection.name) is not None or selection.name not in self.trace.symbols.formats:
                 self.elements(selection)
         else:
             self.check_timed()
-            found.holds(self)
-        return found
+            parsed.holds(self)
+        return parsed
 
 
 # What is to be stepped through, as it was asked for.

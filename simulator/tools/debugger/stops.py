@@ -69,11 +69,11 @@ class Symbols:
     _places: dict[str, list[ElementPlace]] = field(default_factory=dict)
     _kinds: dict[str, str] = field(default_factory=dict)
 
-    def mention(self, name: str, kind: str, step: int, place: ElementPlace) -> None:
+    def mention(self, name: str, kind: str, step: int, location: ElementPlace) -> None:
         """Record the position of a name in an operation."""
         places = self._places.setdefault(name, [])
-        if not places or places[-1] != place:
-            places.append(place)
+        if not places or places[-1] != location:
+            places.append(location)
             self._steps.setdefault(name, []).append(step)
             self._kinds[name] = kind
 
@@ -85,18 +85,18 @@ class Symbols:
 
     def all(self, step: int, registers: Mapping[str, object]) -> Iterator[ProgramName]:
         """Yield every name, tensors first."""
-        for name, place in self.fixed.items():
+        for name, location in self.fixed.items():
             if name not in self._places:
-                yield ProgramName(name, "tensor", place.format.name, place.shape)
+                yield ProgramName(name, "tensor", location.format.name, location.shape)
         for name in self._places:
-            place = self._places[name][max(0, bisect_right(self._steps[name], step) - 1)]
-            yield ProgramName(name, self._kinds[name], place.format.name, place.shape)
+            location = self._places[name][max(0, bisect_right(self._steps[name], step) - 1)]
+            yield ProgramName(name, self._kinds[name], location.format.name, location.shape)
         for name, fmt in self.formats.items():
             if registers.get(name) is not None:
-                found = _register(registers[name], fmt)
-                yield ProgramName(name, "register", found[0].format.name, found[0].shape)
-        for name, place in self.raw.items():
-            yield ProgramName(name, "memory", place.format.name, place.shape)
+                location_data = _register(registers[name], fmt)
+                yield ProgramName(name, "register", location_data[0].format.name, location_data[0].shape)
+        for name, location in self.raw.items():
+            yield ProgramName(name, "memory", location.format.name, location.shape)
 
     def names(self) -> list[str]:
         """Return all names."""
@@ -130,14 +130,14 @@ class SelectedElements:
         marks = f"{UNKNOWN}{self.place.space}"
         if marks not in self.memories:
             return np.ones(self.place.size, np.bool_)
-        known: NDArray[np.bool_] = replace(self.place, space=marks).codes(self.memories) == 0
-        return known
+        is_known: NDArray[np.bool_] = replace(self.place, space=marks).codes(self.memories) == 0
+        return is_known
 
     def shown(self) -> Iterator[Shown]:
         """Yield them with their indices."""
         _, indices = self.whole.part(self.index)
-        for index, code, known in zip(indices, self.codes(), self.known(), strict=True):
-            yield Shown(index, int(code) & ((1 << self.place.format.bits) - 1), self.place.format, bool(known))
+        for index, code, is_known in zip(indices, self.codes(), self.known(), strict=True):
+            yield Shown(index, int(code) & ((1 << self.place.format.bits) - 1), self.place.format, bool(is_known))
 
 
 def selected(
@@ -155,25 +155,27 @@ def selected(
     name = selection.name
     whole = symbols.at(name, step)
     if whole is None:
-        held = registers.get(name)
+        content = registers.get(name)
         if name not in symbols.formats:
             raise ReadError(f"unknown name '{name}'", legal=symbols.names())
-        if held is None:
+        if content is None:
             raise ReadError(f"register '{name}' has no value yet")
-        whole, data = _register(held, symbols.formats[name])
+        whole, data = _register(content, symbols.formats[name])
         memories = {REGISTER: data}
     if selection.format is not None:
         whole = whole.read_as(selection.format)
     if len(selection.index) > len(whole.shape):
         raise ReadError(f"'{name}' has {len(whole.shape)} dimensions, not {len(selection.index)}", legal=_legal(whole))
     try:
-        taken = tuple(range(size)[each] for each, size in zip(selection.index, whole.shape, strict=False))
+        taken = tuple(range(size)[selector] for selector, size in zip(selection.index, whole.shape, strict=False))
     except IndexError:
         raise ReadError(f"'{name}' has no such element", legal=_legal(whole)) from None
-    sizes = [len(each) if isinstance(each, range) else 1 for each in taken] + list(whole.shape[len(taken) :])
+    sizes = [len(selector) if isinstance(selector, range) else 1 for selector in taken] + list(
+        whole.shape[len(taken) :]
+    )
     check_size(name, sizes)
-    place, _ = whole.part(selection.index) if 0 not in sizes else (replace(whole, shape=tuple(sizes)), [])
-    return SelectedElements(place, whole, selection.index, memories)
+    location, _ = whole.part(selection.index) if 0 not in sizes else (replace(whole, shape=tuple(sizes)), [])
+    return SelectedElements(location, whole, selection.index, memories)
 
 
 MOST_SHOWN = 1 << 16
@@ -191,28 +193,28 @@ def check_size(name: str, sizes: Sequence[int]) -> None:
         raise ReadError(f"{count} elements of '{name}' are too many to show", legal=(f"up to {MOST_SHOWN}",))
 
 
-def _legal(place: ElementPlace) -> tuple[str, ...]:
-    return tuple(f"0 .. {extent - 1}" for extent in place.shape) or ("no index",)
+def _legal(location: ElementPlace) -> tuple[str, ...]:
+    return tuple(f"0 .. {extent - 1}" for extent in location.shape) or ("no index",)
 
 
-def _register(held: object, fmt: Format) -> tuple[ElementPlace, Bytes]:
+def _register(content: object, fmt: Format) -> tuple[ElementPlace, Bytes]:
     """Return the elements of a register, and its bytes."""
     boolean = FORMATS["bool"]
-    if isinstance(held, VectorRegister):
-        held = held.data
-    if isinstance(held, PredicateRegister):
-        lanes = held.lanes(packed_bits(fmt))
+    if isinstance(content, VectorRegister):
+        content = content.data
+    if isinstance(content, PredicateRegister):
+        lanes = content.lanes(packed_bits(fmt))
         return dense(REGISTER, 0, lanes.shape, boolean), np.ascontiguousarray(lanes).view(np.uint8)
-    if isinstance(held, np.ndarray):
-        if held.dtype == np.bool_:
-            return dense(REGISTER, 0, held.shape, boolean), held.view(np.uint8)
-        data: Bytes = np.ascontiguousarray(held).view(np.uint8)
+    if isinstance(content, np.ndarray):
+        if content.dtype == np.bool_:
+            return dense(REGISTER, 0, content.shape, boolean), content.view(np.uint8)
+        data: Bytes = np.ascontiguousarray(content).view(np.uint8)
         return dense(REGISTER, 0, (data.size * 8 // packed_bits(fmt),), fmt), data
-    numbers = held if isinstance(held, tuple) else (held,)
+    numbers = content if isinstance(content, tuple) else (content,)
     size = packed_bits(fmt) // 8
     mask = (1 << packed_bits(fmt)) - 1
-    data = np.frombuffer(b"".join((int(each) & mask).to_bytes(size, "little") for each in numbers), np.uint8)
-    return dense(REGISTER, 0, (len(numbers),) if isinstance(held, tuple) else (), fmt), data
+    data = np.frombuffer(b"".join((int(number) & mask).to_bytes(size, "little") for number in numbers), np.uint8)
+    return dense(REGISTER, 0, (len(numbers),) if isinstance(content, tuple) else (), fmt), data
 
 
 # Conditions at which a program is to stop: on elements, on pipes, on the cycle.
@@ -282,8 +284,8 @@ class ElementCondition:
             return False
         key = codes.tobytes()
         if self._last is None or self._last[:2] != (key, fmt.name):
-            found = bool((self.test(numbers(codes, fmt)) & elements.known()).any())
-            self._last = key, fmt.name, found
+            matches = bool((self.test(numbers(codes, fmt)) & elements.known()).any())
+            self._last = key, fmt.name, matches
         return self._last[2]
 
 
@@ -298,8 +300,8 @@ class PipeCondition:
     def holds(self, at: Stopped) -> bool:
         """Test the state of the pipe in the cycle of the stop."""
         cause = at.pipe(self.pipe)
-        found = cause not in PIPE_STATES if self.state == WAITING else cause == self.state
-        return found != self.negated
+        matches = cause not in PIPE_STATES if self.state == WAITING else cause == self.state
+        return matches != self.negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +333,8 @@ def parse_condition(text: str, pipes: tuple[str, ...]) -> StopCondition:
     word, _, rest = text.partition(" ")
     if word == "pipe" and rest.strip():
         return _pipe_condition(rest.strip(), pipes)
-    if found := _COMPARED.fullmatch(text):
-        left, sign, right = found["left"], found["sign"], found["right"]
+    if match := _COMPARED.fullmatch(text):
+        left, sign, right = match["left"], match["sign"], match["right"]
         if _number(right) is None and _number(left) is not None:
             left, sign, right = right, _MIRRORED[sign], left
         number = _number(right)
@@ -342,28 +344,28 @@ def parse_condition(text: str, pipes: tuple[str, ...]) -> StopCondition:
         if left == "cycle":
             return CycleCondition(lambda cycle: bool(compare(cycle, limit)))
         return ElementCondition(parse_selection(left), lambda values: np.asarray(compare(values, limit), np.bool_))
-    if found := _KIND.fullmatch(text):
-        kind = KINDS.get(found["kind"].lower())
+    if match := _KIND.fullmatch(text):
+        kind = KINDS.get(match["kind"].lower())
         if kind is None:
-            raise ReadError(f"an element cannot be '{found['kind']}'", legal=KINDS)
-        test, negated = kind, found["no"] is not None
-        return ElementCondition(parse_selection(found["left"]), lambda values: test(values.astype(float)) != negated)
+            raise ReadError(f"an element cannot be '{match['kind']}'", legal=KINDS)
+        test, negated = kind, match["no"] is not None
+        return ElementCondition(parse_selection(match["left"]), lambda values: test(values.astype(float)) != negated)
     raise ReadError(
         f"'{text}' is not a condition", legal=("dst[3,7] is nan", "dst[0,0] > 1.5", "pipe V is waiting", "cycle >= 500")
     )
 
 
 def _pipe_condition(text: str, pipes: tuple[str, ...]) -> PipeCondition:
-    found = re.fullmatch(r"(?P<pipe>\S+)\s+is\s+(?P<no>not\s+)?(?P<state>.+)", text)
-    if found is None:
+    match = re.fullmatch(r"(?P<pipe>\S+)\s+is\s+(?P<no>not\s+)?(?P<state>.+)", text)
+    if match is None:
         raise ReadError(f"'pipe {text}' is not a condition", legal=("pipe V is waiting",))
-    pipe = next((each for each in pipes if each.lower() == found["pipe"].lower()), None)
+    pipe = next((pipe_name for pipe_name in pipes if pipe_name.lower() == match["pipe"].lower()), None)
     if pipe is None:
-        raise ReadError(f"unknown pipe '{found['pipe']}'", legal=pipes)
+        raise ReadError(f"unknown pipe '{match['pipe']}'", legal=pipes)
     states = dict.fromkeys((*PIPE_STATES, *(cause.value for cause in Cause)))
-    if found["state"] not in states:
-        raise ReadError(f"a pipe cannot be '{found['state']}'", legal=states)
-    return PipeCondition(pipe, found["state"], found["no"] is not None)
+    if match["state"] not in states:
+        raise ReadError(f"a pipe cannot be '{match['state']}'", legal=states)
+    return PipeCondition(pipe, match["state"], match["no"] is not None)
 
 
 def _number(text: str) -> int | float | None:
@@ -390,21 +392,21 @@ def parse_selection(text: str) -> Selection:
     Raises:
         ReadError: the text is none of these, or names an unknown format.
     """
-    found = _SELECTION.fullmatch(text.strip())
-    if found is None:
+    match = _SELECTION.fullmatch(text.strip())
+    if match is None:
         raise ReadError(f"'{text.strip()}' names no elements", legal=("dst", "dst[3,7]", "dst[0:2,3] as f16"))
-    fmt = None if found["format"] is None else format_named(found["format"])
-    if found["index"] is None:
-        return Selection(found["name"], (), fmt)
-    return Selection(found["name"], tuple(map(_index, found["index"].split(","))), fmt)
+    fmt = None if match["format"] is None else format_named(match["format"])
+    if match["index"] is None:
+        return Selection(match["name"], (), fmt)
+    return Selection(match["name"], tuple(map(_index, match["index"].split(","))), fmt)
 
 
 def _index(text: str) -> slice | int:
-    found = _INDEX.fullmatch(text.strip())
-    if found is None or not (found[1] or found[2]) or max(map(len, (found[1] or "", found[3] or ""))) > _DIGITS:
+    match = _INDEX.fullmatch(text.strip())
+    if match is None or not (match[1] or match[2]) or max(map(len, (match[1] or "", match[3] or ""))) > _DIGITS:
         raise ReadError(f"'{text.strip()[:40]}' is not an index", legal=("3", "0:2", ":"))
-    first, last = (None if each is None else int(each) for each in (found[1], found[3]))
-    if found[2] is None:
+    first, last = (None if bound is None else int(bound) for bound in (match[1], match[3]))
+    if match[2] is None:
         assert first is not None
         return first
     return slice(first, last)
@@ -444,9 +446,9 @@ class Breakpoints:
     ) -> Breakpoint:
         """Return a new breakpoint."""
         self._count += 1
-        made = Breakpoint(self._count, text, line, step, condition)
-        self.held[made.number] = made
-        return made
+        added = Breakpoint(self._count, text, line, step, condition)
+        self.held[added.number] = added
+        return added
 
     def __iter__(self) -> Iterator[Breakpoint]:
         return iter(self.held.values())
@@ -454,7 +456,7 @@ class Breakpoints:
     @property
     def watches(self) -> bool:
         """Whether any breakpoint must be tested before every operation."""
-        return any(each.line is None and each.condition is not None for each in self)
+        return any(stop.line is None and stop.condition is not None for stop in self)
 
 
 # What the text of a stopped program tells: which lines its loops and sections have, and its scalars.
@@ -475,13 +477,13 @@ def regions_of(loaded: Loaded, core: VliwCore | None) -> Mapping[int, int]:
         parsed = parse(loaded.source, loaded.file, go_past_refused=True)
     except CastsimError:  # the text as a whole: only the entry needs to be without errors
         return {}
-    found: dict[int, int] = {}
+    regions: dict[int, int] = {}
     for function in parsed.functions:
         for node in nodes(function.body or ()):
-            inner = [each.span.line for each in _inside(node)]
+            inner = [inner_node.span.line for inner_node in _inside(node)]
             if inner:
-                found[node.span.line] = max(*inner, found.get(node.span.line, 0))
-    return found
+                regions[node.span.line] = max(*inner, regions.get(node.span.line, 0))
+    return regions
 
 
 def _inside(node: pto.Operation) -> list[pto.Operation]:
@@ -515,7 +517,9 @@ class ScalarVisits:
         self._arguments: Values = {}
         try:
             parsed = parse(loaded.source, loaded.file, go_past_refused=True)
-            self._function = inlined(parsed, next(one for one in parsed.functions if one.name == loaded.entry))
+            self._function = inlined(
+                parsed, next(function for function in parsed.functions if function.name == loaded.entry)
+            )
             bound = bind_arguments(self._function, args)
         except (CastsimError, StopIteration):  # assembly, or what only the run could read
             self._function = None
@@ -531,7 +535,9 @@ class ScalarVisits:
         wanted = execution // (executions // visits)
         reached = (values for at, values in islice(self._follow(), MOST_VISITS) if at == line)
         values = next(islice(reached, wanted, None), {})
-        return {name: one.value for name, one in values.items() if one is not None and not name.startswith("pto.")}
+        return {
+            name: scalar.value for name, scalar in values.items() if scalar is not None and not name.startswith("pto.")
+        }
 
     def _follow(self) -> Iterator[tuple[int, Values]]:
         """Yield the lines of operations in execution order, with the values before each."""
@@ -595,10 +601,10 @@ class ScalarVisits:
 
 
 def _source_number(values: Values, name: str) -> int:
-    found = values.get(name)
-    if found is None:
+    scalar = values.get(name)
+    if scalar is None:
         raise _UnknownError
-    return int(found.value)
+    return int(scalar.value)
 
 
 def _yielded(body: Sequence[pto.Operation], values: Values) -> list[DependentScalar | None]:
@@ -622,7 +628,7 @@ def _execute(node: pto.Operation, values: Values) -> None:
 
 
 def _known(values: Values, name: str) -> DependentScalar:
-    found = values.get(name)
-    if found is None:
+    scalar = values.get(name)
+    if scalar is None:
         raise _UnknownError
-    return found
+    return scalar

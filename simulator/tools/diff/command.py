@@ -33,20 +33,20 @@ def execute(options: Namespace) -> CommandOutcome:
     limit = _slowdown(options.max_slowdown)
     refuse_elsewhere(options, options.a, options.b)
     check_page(options, {"A": options.a, "B": options.b})
-    found = diff_sides(*_sides(options))
+    comparison = diff_sides(*_sides(options))
 
-    write_page_of(options, "castsim.tools.diff.page", found)
+    write_page_of(options, "castsim.tools.diff.page", comparison)
 
     return CommandOutcome(
-        difference_document(found),
-        lambda width: with_note(difference_text(found, width), options),
-        code=_code(found, limit),
+        difference_document(comparison),
+        lambda width: with_note(difference_text(comparison, width), options),
+        code=_code(comparison, limit),
     )
 
 
-def _code(found: Difference, limit: Fraction | None) -> int:
+def _code(comparison: Difference, limit: Fraction | None) -> int:
     """Return 0 if both sides are equal or the slowdown is allowed; otherwise 1."""
-    return int(not (found.equal if limit is None else found.within(limit)))
+    return int(not (comparison.equal if limit is None else comparison.within(limit)))
 
 
 def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:

@@ -73,72 +73,79 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
     Raises:
         ReadError: not JSON, not the result of a run, another version, or an output that is not fully computed.
     """
-    found = recorded_run(data, file)
-    if found.outputs_not_computed and values:
-        name = found.outputs_not_computed[0].name
+    recorded = recorded_run(data, file)
+    if recorded.outputs_not_computed and values:
+        name = recorded.outputs_not_computed[0].name
         raise ReadError(f"result '{file}': output '{name}' was not computed in full")
-    instructions = found.instructions or []
+    instructions = recorded.instructions or []
     return ProgramSide(
         file=file,
-        entry=found.entry,
-        target=found.target,
-        cycles=found.total_cycles,
-        seconds=found.seconds,
-        pipes={name: _causes(pipe.causes, file) for name, pipe in (found.pipes or {}).items()},
-        lines=_costs(found, file),
+        entry=recorded.entry,
+        target=recorded.target,
+        cycles=recorded.total_cycles,
+        seconds=recorded.seconds,
+        pipes={name: _causes(pipe.causes, file) for name, pipe in (recorded.pipes or {}).items()},
+        lines=_costs(recorded, file),
         source=None,
-        executed=by_line((each.line, each.op) for each in instructions),
-        outputs=tuple(_output(each, file) for each in found.outputs) if values else (),
+        executed=by_line((instruction.line, instruction.op) for instruction in instructions),
+        outputs=tuple(_output(output, file) for output in recorded.outputs) if values else (),
         recorded=tuple(
-            LineSpan(each.line, each.op, each.pipe, each.start_cycle, each.end_cycle, each.executions)
-            for each in instructions
+            LineSpan(
+                instruction.line,
+                instruction.op,
+                instruction.pipe,
+                instruction.start_cycle,
+                instruction.end_cycle,
+                instruction.executions,
+            )
+            for instruction in instructions
         ),
     )
 
 
-def _costs(found: RecordedRun, file: str) -> dict[int, SourceLineCost]:
+def _costs(recorded: RecordedRun, file: str) -> dict[int, SourceLineCost]:
     cycles: dict[int, int | None] = {}
-    for each in found.instructions or ():
-        before = cycles.get(each.line, 0)
+    for instruction in recorded.instructions or ():
+        before = cycles.get(instruction.line, 0)
         # Where one entry stands for many executions, their lengths are not all known.
-        known = before is not None and each.executions == 1
-        cycles[each.line] = (before or 0) + each.end_cycle - each.start_cycle if known else None
+        is_known = before is not None and instruction.executions == 1
+        cycles[instruction.line] = (before or 0) + instruction.end_cycle - instruction.start_cycle if is_known else None
     causes: dict[int, dict[Cause, int]] = {}
-    for line in found.kernel.lines if found.kernel else ():
+    for line in recorded.kernel.lines if recorded.kernel else ():
         if line.line is not None:
             causes[line.line] = _causes(line.causes, file)
     costs = {line: SourceLineCost(spent, causes.get(line)) for line, spent in cycles.items()}
-    for launches in found.launches:
+    for launches in recorded.launches:
         for line in launches.lines:
             if line.line is not None:
                 costs.setdefault(line.line, SourceLineCost(line.cycles, _causes(line.causes, file)))
     return costs
 
 
-def _causes(found: Mapping[str, int], file: str) -> dict[Cause, int]:
-    strange = next((name for name in found if name not in _CAUSES), None)
+def _causes(recorded: Mapping[str, int], file: str) -> dict[Cause, int]:
+    strange = next((name for name in recorded if name not in _CAUSES), None)
     if strange is not None:
         raise ReadError(f"result '{file}': unknown cause of cycles '{strange[:40]}'", legal=_CAUSES)
-    return {_CAUSES[name]: cycles for name, cycles in found.items()}
+    return {_CAUSES[name]: cycles for name, cycles in recorded.items()}
 
 
-def _output(found: RecordedOutput, file: str) -> SideOutput:
+def _output(output: RecordedOutput, file: str) -> SideOutput:
     try:
-        fmt = format_named(found.format)
+        fmt = format_named(output.format)
     except CastsimError as error:
-        raise ReadError(f"result '{file}': output '{found.name}': {error.message}", legal=error.legal) from None
-    shape = tuple(found.shape)
-    return SideOutput(found.name, fmt, shape, found.sha256, _codes(found, fmt, shape))
+        raise ReadError(f"result '{file}': output '{output.name}': {error.message}", legal=error.legal) from None
+    shape = tuple(output.shape)
+    return SideOutput(output.name, fmt, shape, output.sha256, _codes(output, fmt, shape))
 
 
-def _codes(found: RecordedOutput, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
+def _codes(output: RecordedOutput, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
     """Return the elements of an output, None if its file is gone or has changed."""
-    if found.file is None:
+    if output.file is None:
         return None
     try:
-        array = read_array(Path(found.file), found.name)
-        known = array.shape == shape and digest(array) == found.sha256
-        return codes_from_array(array, fmt) if known else None
+        array = read_array(Path(output.file), output.name)
+        is_recorded = array.shape == shape and digest(array) == output.sha256
+        return codes_from_array(array, fmt) if is_recorded else None
     except CastsimError:
         return None
 
@@ -170,8 +177,8 @@ class SideRequest:
     @property
     def about_program(self) -> bool:
         """Whether any option about running a program is set."""
-        said = (self.target, self.entry, self.options, self.inherited, self.inputs, self.args, self.opaque)
-        return any(each is not None and each != {} for each in said)
+        given_values = (self.target, self.entry, self.options, self.inherited, self.inputs, self.args, self.opaque)
+        return any(given_value is not None and given_value != {} for given_value in given_values)
 
     def differs_from(self, other: SideRequest) -> bool:
         """Return whether any option distinguishes this side from the other."""
@@ -183,8 +190,8 @@ class SideRequest:
         Raises:
             ReadError: the target lacks an option, or a value is not legal.
         """
-        known = {name: value for name, value in self.inherited.items() if name in target.options}
-        return with_options(target, {**known, **self.options})
+        known_options = {name: value for name, value in self.inherited.items() if name in target.options}
+        return with_options(target, {**known_options, **self.options})
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +259,17 @@ def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = la
     Raises:
         ComparisonError, ReadError: see `diff`.
     """
-    content = {str(each.program): _content(each) for each in (a, b) if not isinstance(each.program, Result | Source)}
+    content = {
+        str(request.program): _content(request)
+        for request in (a, b)
+        if not isinstance(request.program, Result | Source)
+    }
     first = _open(a, content, "side A")
     if first.loaded is None:  # nobody has read the options that both were given
         b = replace(b, options={**b.inherited, **b.options}, inherited={})
     second = _open(b, content, "side B")
     _check_takers(a, b, first, second)
-    programs = [each.loaded for each in (first, second) if each.loaded is not None]
+    programs = [opened.loaded for opened in (first, second) if opened.loaded is not None]
     _check_inputs({**a.inputs, **b.inputs}, programs)
     return difference(_ran(first, "side A", stage), _ran(second, "side B", stage))
 
@@ -281,8 +292,8 @@ def _content(request: SideRequest) -> bytes:
 
 def _open(request: SideRequest, content: Mapping[str, bytes], who: str) -> _Opened:
     if isinstance(request.program, Result):
-        found = request.program
-        return _Opened(request, None, "", _side(found, found.loaded.source, values=not request.timing_only))
+        program = request.program
+        return _Opened(request, None, "", _side(program, program.loaded.source, values=not request.timing_only))
     if isinstance(request.program, Source):
         recorded = request.program
         return _named(who, lambda: _loaded(request, recorded))
@@ -306,10 +317,10 @@ def _loaded(request: SideRequest, source: Source) -> _Opened:
 
 
 def _check_inputs(inputs: Iterable[str], programs: Iterable[LoadedProgram]) -> None:
-    known = list(dict.fromkeys(name for program in programs for name in program.arguments))
+    names = list(dict.fromkeys(name for program in programs for name in program.arguments))
     for name in inputs:
-        if name not in known:
-            raise ReadError(f"neither program has a tensor argument '{name}'", legal=known)
+        if name not in names:
+            raise ReadError(f"neither program has a tensor argument '{name}'", legal=names)
 
 
 def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ProgramSide:
@@ -353,9 +364,9 @@ def _named(who: str, do: Callable[[], _Made]) -> _Made:
         return do()
     except (CastsimError, EngineError) as error:
         legal = error.legal if isinstance(error, CastsimError) else ()
-        found = ComparisonError(f"{error.message} ({who})", span=error.span, legal=legal)
-        found.further = getattr(error, "further", ())
-        raise found from error
+        named_error = ComparisonError(f"{error.message} ({who})", span=error.span, legal=legal)
+        named_error.further = getattr(error, "further", ())
+        raise named_error from error
     except MemoryError as error:
         raise ComparisonError(f"not enough memory ({who})") from error
 
@@ -448,23 +459,30 @@ class Difference(CommandDocument, name="diff", version=2):
     b: ComparedSide = says("Side B.")
 
 
-def difference_document(found: RunDifference) -> Document:
+def difference_document(comparison: RunDifference) -> Document:
     """Return a difference as JSON: the lines and pipes that differ, and every output."""
-    return Difference.of(found)
+    return Difference.of(comparison)
 
 
 def difference_lines(lines: Iterable[LineDifference]) -> list[Json]:
     """Return lines as JSON with the pipe cycles that each spends."""
-    return [{**LineThatDiffers.of(each), "spent_a": each.spent[0], "spent_b": each.spent[1]} for each in lines]
+    return [
+        {
+            **LineThatDiffers.of(line_difference),
+            "spent_a": line_difference.spent[0],
+            "spent_b": line_difference.spent[1],
+        }
+        for line_difference in lines
+    ]
 
 
-def _element(each: ElementDifference, a: Format, b: Format) -> Document:
+def _element(element: ElementDifference, a: Format, b: Format) -> Document:
     return ElementThatDiffers.of(
-        each,
-        bits_a=bits_text(each.bits_a, a),
-        bits_b=bits_text(each.bits_b, b),
-        value_a=json_value(value_of(each.bits_a, a), a),
-        value_b=json_value(value_of(each.bits_b, b), b),
+        element,
+        bits_a=bits_text(element.bits_a, a),
+        bits_b=bits_text(element.bits_b, b),
+        value_a=json_value(value_of(element.bits_a, a), a),
+        value_b=json_value(value_of(element.bits_b, b), b),
     )
 
 
@@ -479,38 +497,38 @@ _NO_VALUES = "outputs: not compared, as no values were computed"
 
 
 @composed
-def difference_text(found: RunDifference, width: int) -> Iterator[RenderableType]:
+def difference_text(comparison: RunDifference, width: int) -> Iterator[RenderableType]:
     """Yield the text of a difference for a terminal of `width` columns."""
-    yield from head_of(found)
-    if found.pipes:
+    yield from head_of(comparison)
+    if comparison.pipes:
         yield Text()
-        yield _pipes(found)
-    if found.lines:
+        yield _pipes(comparison)
+    if comparison.lines:
         yield Text()
-        yield from _lines(found, width)
-    parts = list(output_parts(found))
+        yield from _lines(comparison, width)
+    parts = list(output_parts(comparison))
     if parts:
         yield Text()
         yield from parts
 
 
-def output_parts(found: RunDifference) -> Iterator[RenderableType]:
+def output_parts(comparison: RunDifference) -> Iterator[RenderableType]:
     """Yield the lines on each differing output, with its first differing elements, and on unequal shapes."""
-    for output in found.outputs:
+    for output in comparison.outputs:
         if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
             yield from _output_text(output)
 
 
-def head_of(found: RunDifference) -> Iterator[Text]:
+def head_of(comparison: RunDifference) -> Iterator[Text]:
     """Yield the names of both sides, and the comparison of their cycles and outputs."""
-    yield Text(f"A {_named_side(found.a)}")
-    yield Text(f"B {_named_side(found.b)}")
-    yield Text(_cycles(found), style="bold")
-    if not found.outputs:
+    yield Text(f"A {_named_side(comparison.a)}")
+    yield Text(f"B {_named_side(comparison.b)}")
+    yield Text(_cycles(comparison), style="bold")
+    if not comparison.outputs:
         yield Text(_NO_VALUES)
         return
-    unequal = sum(not each.equal for each in found.outputs)
-    count = len(found.outputs)
+    unequal = sum(not output.equal for output in comparison.outputs)
+    count = len(comparison.outputs)
     if unequal:
         yield Text(f"outputs: {unequal:,} of {count:,} differ{'s' * (unequal == 1)}", style="bold red")
     else:
@@ -522,22 +540,22 @@ def _named_side(side: ProgramSide) -> str:
     return f"{side.file}{entry} on {side.target}{', according to its JSON' * (side.result is None)}"
 
 
-def _cycles(found: RunDifference) -> str:
-    a, b = found.cycles_a, found.cycles_b
+def _cycles(comparison: RunDifference) -> str:
+    a, b = comparison.cycles_a, comparison.cycles_b
     if a is None or b is None:
         return "cycles: not modelled for this program"
     if a == b:
         return f"cycles: {grouped(a)}, the same"
-    by = speed_of(found)
-    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B takes {by}' if by else ''}{_seconds(found)}"
+    by = speed_of(comparison)
+    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B takes {by}' if by else ''}{_seconds(comparison)}"
 
 
-def speed_of(found: RunDifference) -> str:
+def speed_of(comparison: RunDifference) -> str:
     """Return the second side's cycles relative to the first side's in words; '' if equal or unknown.
 
     Above 1.5x the ratio is clearer than a percentage and follows it.
     """
-    a, b, percent = found.cycles_a, found.cycles_b, found.slowdown_percent
+    a, b, percent = comparison.cycles_a, comparison.cycles_b, comparison.slowdown_percent
     if not a or not b or percent is None or a == b:
         return ""
     cycles = f"{_decimal(abs(percent))} % {'fewer' if b < a else 'more'} cycles"
@@ -553,54 +571,60 @@ def _decimal(percent: float) -> str:
     return next((text for places in range(1, 9) if float(text := f"{percent:.{places}f}")), f"{percent:.8f}")
 
 
-def _seconds(found: RunDifference) -> str:
+def _seconds(comparison: RunDifference) -> str:
     """Return the times of both sides if their clocks differ, because cycles alone cannot be compared then."""
-    a, b = found.a, found.b
+    a, b = comparison.a, comparison.b
     if a.target == b.target or not a.seconds or not b.seconds:
         return ""
     return f"; {duration(a.seconds)} -> {duration(b.seconds)}"
 
 
-def _pipes(found: RunDifference) -> RenderableType:
-    made = table("pipe", "cause", ">cycles A", ">cycles B", ">B - A")
-    for pipe in found.pipes:
+def _pipes(comparison: RunDifference) -> RenderableType:
+    pipe_table = table("pipe", "cause", ">cycles A", ">cycles B", ">B - A")
+    for pipe in comparison.pipes:
         name = pipe.pipe
         for cause in Cause:
             a, b = pipe.causes_a.get(cause, 0), pipe.causes_b.get(cause, 0)
             if a != b:
-                made.add_row(name, str(cause), grouped(a), grouped(b), f"{b - a:+,}")
+                pipe_table.add_row(name, str(cause), grouped(a), grouped(b), f"{b - a:+,}")
                 name = ""
-    return made
+    return pipe_table
 
 
-def _lines(found: RunDifference, width: int) -> Iterator[RenderableType]:
-    yield Text(f"lines that differ: {len(found.lines)}{'' if found.by_text else ', by the instructions in them'}")
-    waits = [each for each in found.lines if _only_waits(each)]
-    rows = [each for each in by_effect(found.lines) if not _only_waits(each)]
-    for each in rows[:_ROWS]:
-        yield Text(f"  {_place(each):<14} {each.change:<8} {_cost(each)}".rstrip(), no_wrap=True, overflow="ellipsis")
-        yield from _texts(each, width)
+def _lines(comparison: RunDifference, width: int) -> Iterator[RenderableType]:
+    yield Text(
+        f"lines that differ: {len(comparison.lines)}{'' if comparison.by_text else ', by the instructions in them'}"
+    )
+    waits = [line_difference for line_difference in comparison.lines if _only_waits(line_difference)]
+    rows = [line_difference for line_difference in by_effect(comparison.lines) if not _only_waits(line_difference)]
+    for line_difference in rows[:_ROWS]:
+        yield Text(
+            f"  {_place(line_difference):<14} {line_difference.change:<8} {_cost(line_difference)}".rstrip(),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        yield from _texts(line_difference, width)
     if waits:
         yield Text(f"  flags, barriers and waits: {len(waits)} lines")
     if len(rows) > _ROWS:
         yield Text(f"  and {len(rows) - _ROWS} more (--json has all)")
 
 
-def _only_waits(each: LineDifference) -> bool:
+def _only_waits(line_difference: LineDifference) -> bool:
     """Return whether a line only synchronises on each side that has it, or waits longer on one side alone."""
-    if each.change is LineChange.CYCLES and not each.effect:
+    if line_difference.change is LineChange.CYCLES and not line_difference.effect:
         return True
-    texts = [statement.text for statement in (each.a, each.b) if statement is not None]
+    texts = [statement.text for statement in (line_difference.a, line_difference.b) if statement is not None]
     return all(_SYNCHRONISING.search(text) for text in texts)
 
 
-def _place(each: LineDifference) -> str:
-    a, b = each.line_a, each.line_b
+def _place(line_difference: LineDifference) -> str:
+    a, b = line_difference.line_a, line_difference.line_b
     return f"{'-' if a is None else a} -> {'-' if b is None else b}"
 
 
-def _cost(each: LineDifference) -> str:
-    a, b = each.spent
+def _cost(line_difference: LineDifference) -> str:
+    a, b = line_difference.spent
     if a is None and b is None:
         return ""
     if a is None or b is None:
@@ -615,15 +639,21 @@ def _counted(cycles: int) -> str:
     return f"{grouped(cycles)} pipe cycle{'s' * (cycles != 1)}"
 
 
-def _texts(each: LineDifference, width: int) -> Iterator[Text]:
+def _texts(line_difference: LineDifference, width: int) -> Iterator[Text]:
     """Yield the texts of a line, with a sign where they differ; a long common beginning is left out."""
-    if each.a is not None and each.b is not None and each.change in (LineChange.CHANGED, LineChange.RENAMED):
-        first, second = _excerpts(each.a.text, each.b.text, max(width - 8, 20))
+    if (
+        line_difference.a is not None
+        and line_difference.b is not None
+        and line_difference.change in (LineChange.CHANGED, LineChange.RENAMED)
+    ):
+        first, second = _excerpts(line_difference.a.text, line_difference.b.text, max(width - 8, 20))
         yield _quoted("-", first, "red")
         yield _quoted("+", second, "green")
         return
-    statement = each.b or each.a
-    sign, style = {LineChange.ADDED: ("+", "green"), LineChange.REMOVED: ("-", "red")}.get(each.change, (" ", "dim"))
+    statement = line_difference.b or line_difference.a
+    sign, style = {LineChange.ADDED: ("+", "green"), LineChange.REMOVED: ("-", "red")}.get(
+        line_difference.change, (" ", "dim")
+    )
     if statement is not None:
         yield _quoted(sign, _shortened(statement.text, max(width - 8, 20)), style)
 
@@ -647,15 +677,15 @@ def _shortened(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 3]}..."
 
 
-def _output_text(each: OutputDifference) -> Iterator[RenderableType]:
-    a, b = each.a, each.b
-    name = each.name if a is None or b is None or a.name == b.name else f"{a.name} (B: {b.name})"
+def _output_text(output_difference: OutputDifference) -> Iterator[RenderableType]:
+    a, b = output_difference.a, output_difference.b
+    name = output_difference.name if a is None or b is None or a.name == b.name else f"{a.name} (B: {b.name})"
     if a is None or b is None:
         only, whole = ("B", b) if a is None else ("A", a)
         yield Text(f"output {name}: only {only} has this output, {_form(whole)}", style="bold")
         return
     form = _form(a) if _form(a) == _form(b) else f"{_form(a)} -> {_form(b)}"
-    if each.differing is None:
+    if output_difference.differing is None:
         why = (
             "the numbers of elements differ"
             if prod(a.shape) != prod(b.shape)
@@ -663,14 +693,18 @@ def _output_text(each: OutputDifference) -> Iterator[RenderableType]:
         )
         yield Text(f"output {name}: {form}, {why}", style="bold")
         return
-    if each.equal:
+    if output_difference.equal:
         yield Text(f"output {name}: {form}, the same bits in another shape")
         return
     elements = prod(a.shape)
-    yield Text(f"output {name}: {form}, {grouped(each.differing)} of {grouped(elements)} elements differ", style="bold")
-    if each.first:
+    yield Text(
+        f"output {name}: {form}, {grouped(output_difference.differing)} of {grouped(elements)} elements differ",
+        style="bold",
+    )
+    if output_difference.first:
         rows = (
-            (_index(one.index), *_number(one.bits_a, a.format), *_number(one.bits_b, b.format)) for one in each.first
+            (_index(element.index), *_number(element.bits_a, a.format), *_number(element.bits_b, b.format))
+            for element in output_difference.first
         )
         yield indented(table("index", ">bits A", ">value A", ">bits B", ">value B", rows=rows))
 

@@ -60,8 +60,8 @@ class LineStatement:
 
 def statements(source: str) -> tuple[LineStatement, ...]:
     """Return the statements of a program in order, without comments and blank lines."""
-    made = (statement(number, text) for number, text in enumerate(source.split("\n"), 1))
-    return tuple(each for each in made if each is not None)
+    parsed = (statement(number, text) for number, text in enumerate(source.split("\n"), 1))
+    return tuple(statement_read for statement_read in parsed if statement_read is not None)
 
 
 def statement(line: int, text: str) -> LineStatement | None:
@@ -174,15 +174,15 @@ def side_of(result: Result, source: str, *, values: bool) -> ProgramSide:
     )  # fmt: skip
 
 
-def by_line(found: Iterator[tuple[int, str]]) -> tuple[LineStatement, ...]:
+def by_line(instructions: Iterator[tuple[int, str]]) -> tuple[LineStatement, ...]:
     """Return the instructions of each line as one statement, each named once, in line order."""
     names: dict[int, list[str]] = {}
-    for line, name in found:
-        held = names.setdefault(line, [])
-        if name not in held:
-            held.append(name)
-    made = (statement(line, "; ".join(held)) for line, held in sorted(names.items()))
-    return tuple(each for each in made if each is not None)
+    for line, name in instructions:
+        line_names = names.setdefault(line, [])
+        if name not in line_names:
+            line_names.append(name)
+    parsed = (statement(line, "; ".join(held)) for line, held in sorted(names.items()))
+    return tuple(statement_read for statement_read in parsed if statement_read is not None)
 
 
 def _executed(result: Result) -> tuple[LineStatement, ...]:
@@ -190,7 +190,7 @@ def _executed(result: Result) -> tuple[LineStatement, ...]:
     tree = result.loaded.tree
     numbers = dict.fromkeys(execution.instruction for execution in result.timing.executions)
     ours = (tree.instructions[number] for number in numbers if listed(tree.instructions[number]))
-    return by_line((each.span.line, each.name) for each in ours)
+    return by_line((instruction.span.line, instruction.name) for instruction in ours)
 
 
 def _costs(result: Result) -> dict[int, SourceLineCost]:
@@ -199,12 +199,12 @@ def _costs(result: Result) -> dict[int, SourceLineCost]:
     cycles: dict[int, int] = {}
     for line in source_lines(tree, timing):
         cycles[line.span.line] = cycles.get(line.span.line, 0) + line.cycles
-    found = {line: SourceLineCost(spent, causes.get(line, {})) for line, spent in cycles.items()}
+    costs = {line: SourceLineCost(spent, causes.get(line, {})) for line, spent in cycles.items()}
     for launches in written_launches(tree, result.loaded.target):
         for inside in launches.lines:
-            if inside.number is not None and inside.number not in found:
-                found[inside.number] = SourceLineCost(inside.cycles, dict(inside.causes))
-    return found
+            if inside.number is not None and inside.number not in costs:
+                costs[inside.number] = SourceLineCost(inside.cycles, dict(inside.causes))
+    return costs
 
 
 def _output(name: str, array: Codes, fmt: Format) -> SideOutput:
@@ -249,16 +249,16 @@ def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple
 
     Outputs match by name; the remaining ones match in order, because names of arguments may change.
     """
-    names = [each.name for each in first]
-    of_second = {each.name: each for each in second}
-    left = [each for each in second if each.name not in names]
-    found = []
-    for each in first:
-        other = of_second.get(each.name)
+    names = [output.name for output in first]
+    of_second = {output.name: output for output in second}
+    left = [output for output in second if output.name not in names]
+    differences = []
+    for output in first:
+        other = of_second.get(output.name)
         if other is None and left:
             other = left.pop(0)
-        found.append(_compared(each, other))
-    return (*found, *(_compared(None, each) for each in left))
+        differences.append(_compared(output, other))
+    return (*differences, *(_compared(None, unmatched) for unmatched in left))
 
 
 def _compared(a: SideOutput | None, b: SideOutput | None) -> OutputDifference:
@@ -270,7 +270,7 @@ def _compared(a: SideOutput | None, b: SideOutput | None) -> OutputDifference:
         equal = alike and a.sha256 == b.sha256
         return OutputDifference(name, a, b, equal, 0 if equal else None)
     where = np.flatnonzero(_differs(a.codes.ravel(), b.codes.ravel()))
-    first = tuple(_element(int(place), a.codes, b.codes.reshape(a.shape)) for place in where[:SHOWN])
+    first = tuple(_element(int(index), a.codes, b.codes.reshape(a.shape)) for index in where[:SHOWN])
     return OutputDifference(name, a, b, alike and not where.size, int(where.size), first)
 
 
@@ -280,8 +280,8 @@ def _differs(a: Codes, b: Codes) -> NDArray[np.bool_]:
     return different
 
 
-def _element(place: int, a: Codes, b: Codes) -> ElementDifference:
-    index = tuple(int(each) for each in np.unravel_index(place, a.shape))
+def _element(position: int, a: Codes, b: Codes) -> ElementDifference:
+    index = tuple(int(index_part) for index_part in np.unravel_index(position, a.shape))
     return ElementDifference(index, int(a[index]), int(b[index]))
 
 
@@ -334,7 +334,7 @@ def _aligned(first: Lines, second: Lines) -> Iterator[LinePair]:
     behind = _common(first[::-1], second[::-1])
     ends = first[len(first) - behind :], second[len(second) - behind :]
     first, second = first[: len(first) - behind], second[: len(second) - behind]
-    keys = [[each.tokens for each in lines] for lines in (first, second)]
+    keys = [[line.tokens for line in lines] for lines in (first, second)]
     yield from _between_runs(keys, first, second, _alike)
     yield from map(LinePair, *ends)
 
@@ -361,22 +361,22 @@ def _alike(first: Lines, second: Lines) -> Iterator[LinePair]:
         yield from _most_alike(first, second)
         return
     yield from _between_runs(
-        [[each.without_names() for each in lines] for lines in (first, second)], first, second, _by_position
+        [[line.without_names() for line in lines] for lines in (first, second)], first, second, _by_position
     )
 
 
 def _by_position(first: Lines, second: Lines) -> Iterator[LinePair]:
     """Yield pairs by position if both have the same sequence of instructions; otherwise no line matches."""
-    if [each.instruction for each in first] == [each.instruction for each in second]:
+    if [line.instruction for line in first] == [line.instruction for line in second]:
         yield from map(LinePair, first, second)
     else:
-        yield from (LinePair(each, None) for each in first)
-        yield from (LinePair(None, each) for each in second)
+        yield from (LinePair(line, None) for line in first)
+        yield from (LinePair(None, line) for line in second)
 
 
 def _most_alike(first: Lines, second: Lines) -> Iterator[LinePair]:
     """Yield the pairs, in order, with the largest total similarity."""
-    bags = [[Counter(each.tokens) for each in lines] for lines in (first, second)]
+    bags = [[Counter(line.tokens) for line in lines] for lines in (first, second)]
     likeness = [
         [_likeness(a, b, bag, other) for b, other in zip(second, bags[1], strict=True)]
         for a, bag in zip(first, bags[0], strict=True)
@@ -396,8 +396,8 @@ def _most_alike(first: Lines, second: Lines) -> Iterator[LinePair]:
         else:
             yield LinePair(None, second[b])
             b += 1
-    yield from (LinePair(each, None) for each in first[a:])
-    yield from (LinePair(None, each) for each in second[b:])
+    yield from (LinePair(line, None) for line in first[a:])
+    yield from (LinePair(None, line) for line in second[b:])
 
 
 def _likeness(first: LineStatement, second: LineStatement, bag: Counter[str], other: Counter[str]) -> float:
@@ -525,7 +525,7 @@ class Difference:
 
     def __repr__(self) -> str:
         cycles = f"{self.cycles_a} -> {self.cycles_b} cycles"
-        unequal = sum(not each.equal for each in self.outputs)
+        unequal = sum(not output.equal for output in self.outputs)
         return f"<Difference {cycles}, {len(self.lines)} lines, {unequal} of {len(self.outputs)} outputs differ>"
 
     @property
@@ -541,7 +541,7 @@ class Difference:
     @property
     def outputs_equal(self) -> bool:
         """Whether all outputs are equal to the bit; also if none were computed."""
-        return all(each.equal for each in self.outputs)
+        return all(output.equal for output in self.outputs)
 
     @property
     def equal(self) -> bool:
@@ -588,13 +588,13 @@ def difference(a: ProgramSide, b: ProgramSide) -> Difference:
     by_text = a.source is not None and b.source is not None
     first, second = (a.source or (), b.source or ()) if by_text else (a.executed, b.executed)
     lines = tuple(_lines(matched(first, second), a.lines, b.lines))
-    found = Difference(a, b, tuple(_pipes(a, b)), lines, compared(a.outputs, b.outputs), by_text)
+    comparison = Difference(a, b, tuple(_pipes(a, b)), lines, compared(a.outputs, b.outputs), by_text)
     if a.cycles is None and not a.values and (lines or a.target != b.target):
         raise ComparisonError(
             f"the cycles of {_both(a, b)} are not modelled and no values were computed, so nothing can be compared",
             legal=("--in NAME=random:1",),
         )
-    return found
+    return comparison
 
 
 def _check(a: ProgramSide, b: ProgramSide) -> None:

@@ -40,12 +40,12 @@ _MOST = 100_000
 _DIFF_TIMELINES_TONES = (Tone("instruction, from the end of the one before on its pipe", "busy"),)
 
 
-def timelines(found: Difference) -> Iterator[Lanes]:
+def timelines(comparison: Difference) -> Iterator[Lanes]:
     """Yield the timelines of both sides on the scale of the longer one; empty if the cycles are unknown."""
-    if found.cycles_a is None or found.cycles_b is None:
+    if comparison.cycles_a is None or comparison.cycles_b is None:
         return
-    end = max(found.cycles_a, found.cycles_b)
-    for letter, side in (("A", found.a), ("B", found.b)):
+    end = max(comparison.cycles_a, comparison.cycles_b)
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
         lanes = _recorded(side) if side.result is None else timeline_lanes(side.result, run_timeline(side.result))
         yield replace(lanes, caption=f"{letter}, {side.file} on {side.target}: {side.cycles} cycles", end=end)
 
@@ -77,40 +77,48 @@ def _recorded(side: ProgramSide) -> Lanes:
 _TIMELINES = "timelines"
 
 
-def page_of(found: Difference) -> Page:
+def page_of(comparison: Difference) -> Page:
     """Return the page of a difference."""
-    lanes = tuple(timelines(found))
-    sections = [titled_section("Summary", Figures(tuple(_diff_page_figures(found))), *text_blocks(head_of(found)))]
-    if found.lines:
-        columns = {"lines": difference_lines(by_effect(found.lines)), "timelines": _TIMELINES if lanes else ""}
-        caption = "" if found.by_text else "By the instructions in them; the text of both programs is not known."
+    lanes = tuple(timelines(comparison))
+    sections = [
+        titled_section("Summary", Figures(tuple(_diff_page_figures(comparison))), *text_blocks(head_of(comparison)))
+    ]
+    if comparison.lines:
+        columns = {"lines": difference_lines(by_effect(comparison.lines)), "timelines": _TIMELINES if lanes else ""}
+        caption = "" if comparison.by_text else "By the instructions in them; the text of both programs is not known."
         sections.append(PageSection("lines", "Lines that differ", (ResultsView("changes", caption, Packed(columns)),)))
     sections.append(PageSection(_TIMELINES, "Timelines", lanes))
-    sections.append(titled_section("Pipes", *_pipes(found)))
-    sections.append(titled_section("Outputs", *text_blocks(output_parts(found))))
-    a, b = found.a, found.b
+    sections.append(titled_section("Pipes", *_pipes(comparison)))
+    sections.append(titled_section("Outputs", *text_blocks(output_parts(comparison))))
+    a, b = comparison.a, comparison.b
     title = f"{a.file} and {b.file}" if a.file != b.file else a.file
     subtitle = f"castsim diff, A on {a.target}, B on {b.target}"
-    return Page("diff", title, subtitle, tuple(each for each in sections if each.blocks), difference_document(found))
+    return Page(
+        "diff",
+        title,
+        subtitle,
+        tuple(section for section in sections if section.blocks),
+        difference_document(comparison),
+    )
 
 
-def _diff_page_figures(found: Difference) -> Iterator[Figure]:
-    a, b = found.cycles_a, found.cycles_b
-    differing = [what for what, same in (("cycles", a == b), ("outputs", found.outputs_equal)) if not same]
+def _diff_page_figures(comparison: Difference) -> Iterator[Figure]:
+    a, b = comparison.cycles_a, comparison.cycles_b
+    differing = [what for what, same in (("cycles", a == b), ("outputs", comparison.outputs_equal)) if not same]
     note = f"{' and '.join(differing)} differ" if differing else "in cycles and outputs"
-    yield Figure("equal", "yes" if found.equal else "no", note=note)
+    yield Figure("equal", "yes" if comparison.equal else "no", note=note)
     if a is not None and b is not None:
         yield Figure("A", a, "cycles")
-        yield Figure("B", b, "cycles", speed_of(found))
-    yield Figure("lines that differ", len(found.lines))
-    if found.outputs:
-        unequal = sum(not each.equal for each in found.outputs)
-        yield Figure("outputs that differ", unequal, note=f"of {len(found.outputs)}")
+        yield Figure("B", b, "cycles", speed_of(comparison))
+    yield Figure("lines that differ", len(comparison.lines))
+    if comparison.outputs:
+        unequal = sum(not output.equal for output in comparison.outputs)
+        yield Figure("outputs that differ", unequal, note=f"of {len(comparison.outputs)}")
 
 
-def _pipes(found: Difference) -> Iterator[Block]:
-    sides: tuple[tuple[str, ProgramSide], ...] = (("A", found.a), ("B", found.b))
-    pipes = dict.fromkeys((*found.a.pipes, *found.b.pipes))
+def _pipes(comparison: Difference) -> Iterator[Block]:
+    sides: tuple[tuple[str, ProgramSide], ...] = (("A", comparison.a), ("B", comparison.b))
+    pipes = dict.fromkeys((*comparison.a.pipes, *comparison.b.pipes))
     bars = [(f"{pipe}, {letter}", side.pipes.get(pipe, {})) for pipe in pipes for letter, side in sides]
     series = cause_series([causes for _, causes in bars])
     if series:

@@ -79,14 +79,14 @@ class RecordedRun(BaseModel):
     outputs_not_computed: list[RecordedOutput] = Field(default_factory=list)
 
 
-def read_run(found: Mapping[str, object]) -> RecordedRun:
+def read_run(content: Mapping[str, object]) -> RecordedRun:
     """Return the needed part of a document.
 
     Raises:
         ReadError: a value is missing or has the wrong type.
     """
     try:
-        return RecordedRun.model_validate(found)
+        return RecordedRun.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         raise ReadError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

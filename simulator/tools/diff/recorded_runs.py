@@ -57,18 +57,18 @@ def read_object(data: bytes, file: str) -> Mapping[str, Any]:
 _LEGAL = ("castsim run PROGRAM --json FILE",)
 
 
-def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
+def _run(content: Mapping[str, Any], file: str) -> RecordedRun:
     """Return the part of a document that the comparison needs.
 
     Raises:
         ReadError: the document is not that of a run.
     """
     for key, what in (("traceEvents", "a trace"), ("errors", "a run that failed"), ("entries", "a run of all entries")):
-        if key in found:
+        if key in content:
             raise ReadError(f"result '{file}': is {what}, not the result of a run", legal=_LEGAL)
-    if "total_cycles" not in found or "program" not in found or "instructions" not in found:
+    if "total_cycles" not in content or "program" not in content or "instructions" not in content:
         raise ReadError(f"result '{file}': not what `castsim run --json` writes", legal=_LEGAL)
-    version, own = found.get("schema_version"), Run.VERSION
+    version, own = content.get("schema_version"), Run.VERSION
     if version != own or isinstance(version, bool):
         raise ReadError(
             f"result '{file}': has schema_version {json.dumps(version)[:40]}; this castsim reads {own}",
@@ -77,6 +77,6 @@ def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
     from castsim.tools.diff.recorded import read_run  # noqa: PLC0415 - needs pydantic, which a browser lacks
 
     try:
-        return read_run(found)
+        return read_run(content)
     except ReadError as error:
         raise ReadError(f"result '{file}': {error.message}", legal=_LEGAL) from None

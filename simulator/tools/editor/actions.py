@@ -58,7 +58,7 @@ def line_before(line: int, text: str, like: str) -> Edit:
 def repaired(text: EditedText, edits: tuple[Edit, ...]) -> EditedText:
     """Return a text with edits."""
     lines = list(text.lines)
-    for edit in sorted(edits, key=lambda one: (one.line, one.column), reverse=True):
+    for edit in sorted(edits, key=lambda text_edit: (text_edit.line, text_edit.column), reverse=True):
         old = lines[edit.line - 1]
         lines[edit.line - 1] = old[: edit.column - 1] + edit.text + old[edit.end - 1 :]
     return text.with_lines("\n".join(lines).split("\n"))
@@ -87,20 +87,20 @@ def chain_repairs(text: EditedText, finding: Finding, settings: Settings) -> lis
     if statement.count("tcvt") != 1 or "addr" in text.text:  # others share its lines; tiles are placed by hand
         return []
     rounding = None if node.rounding in (None, pto.RoundMode.NONE) else node.rounding.name.lower()
-    found = _answer(
+    cast_answer = _answer(
         node.src_type.element,
         node.dst_type.element,
         settings.target or target.name,
         rounding,
         str(node.saturation) == "on",
     )
-    if found.plan.kind is not PlanKind.CHAIN or found.settings:
+    if cast_answer.plan.kind is not PlanKind.CHAIN or cast_answer.settings:
         return []
-    edit = _edit(text, node, finding.line, found)
+    edit = _edit(text, node, finding.line, cast_answer)
     if edit is None:
         return []
-    path = " -> ".join([found.plan.chain[0].src.name, *(step.dst.name for step in found.plan.chain)])
-    return [Repair(f"Cast {path} ({found.plan.claim})", (edit,))]
+    path = " -> ".join([cast_answer.plan.chain[0].src.name, *(step.dst.name for step in cast_answer.plan.chain)])
+    return [Repair(f"Cast {path} ({cast_answer.plan.claim})", (edit,))]
 
 
 @lru_cache(maxsize=64)
@@ -109,16 +109,16 @@ def _answer(src: str, dst: str, target: str, rounding: str | None, saturate: boo
     return answer(request, explain=False, quick=True, alternatives=False)
 
 
-def _edit(text: EditedText, node: pto.Tcvt, line: int, found: Answer) -> Edit | None:
+def _edit(text: EditedText, node: pto.Tcvt, line: int, plan_answer: Answer) -> Edit | None:
     """Return the edit that replaces the lines of a cast by a chain; None if a step needs a tmp tile."""
-    place = excerpt(text, line - 1, line - 1)
-    forms = [step.forms[0] for step in found.plan.chain]
-    if place is None or not all(isinstance(form, TileCastForm) and not form.scratch for form in forms):
+    region = excerpt(text, line - 1, line - 1)
+    forms = [step.forms[0] for step in plan_answer.plan.chain]
+    if region is None or not all(isinstance(form, TileCastForm) and not form.scratch for form in forms):
         return None
-    head = text.lines[place.first]
+    head = text.lines[region.first]
     indent = head[: len(head) - len(head.lstrip())]
     lines, source, kind = [], node.src, node.src_type
-    for number, (step, form) in enumerate(zip(found.plan.chain, forms, strict=True)):
+    for number, (step, form) in enumerate(zip(plan_answer.plan.chain, forms, strict=True)):
         last = number == len(forms) - 1
         name = node.dst if last else _free(text, f"via_{step.dst.name}")
         result = node.dst_type if last else replace(node.dst_type, element=step.dst.name)
@@ -128,10 +128,10 @@ def _edit(text: EditedText, node: pto.Tcvt, line: int, found: Answer) -> Edit | 
         lines.append(f"pto.tcvt ins(%{source}{modes} : {format_type(kind)}) outs(%{name} : {format_type(result)})")
         source, kind = name, result
     written = f"\n{indent}".join(lines)
-    old = "\n".join(text.lines[place.first : place.last + 1])
+    old = "\n".join(text.lines[region.first : region.last + 1])
     if "\n" in old.strip():
         return None
-    return Edit(place.first + 1, len(indent) + 1, len(head) + 1, written)
+    return Edit(region.first + 1, len(indent) + 1, len(head) + 1, written)
 
 
 def _modes(form: TileCastForm) -> str:
@@ -165,8 +165,8 @@ def flag_repairs(text: EditedText, finding: Finding, findings: Sequence[Finding]
         return
     lines, pair = text.lines, lacks["pair"]
     pipes, wait, behind = f"<PIPE_{lacks['from']}>, <PIPE_{lacks['to']}>", int(lacks["wait"]), int(lacks["set"])
-    for one in findings:
-        unmatched = _UNMATCHED.search(one.message)
+    for diagnosed in findings:
+        unmatched = _UNMATCHED.search(diagnosed.message)
         if unmatched is not None and unmatched[1] == pair:
             waiting = f"pto.wait_flag[{pipes}, <EVENT_ID{unmatched[2]}>]"
             yield Repair(f"Insert {waiting}", (line_before(wait, waiting, lines[wait - 1]),))
@@ -186,8 +186,10 @@ def flag_repairs(text: EditedText, finding: Finding, findings: Sequence[Finding]
 
 
 def _used(text: EditedText, lacks: re.Match[str], event: int) -> bool:
-    found = rf'_flag\s*\[[<"]*PIPE_{lacks["from"]}[>"]*\s*,\s*[<"]*PIPE_{lacks["to"]}[>"]*\s*,\s*[<"]*EVENT_ID{event}\b'
-    return re.search(found, text.text) is not None
+    pattern = (
+        rf'_flag\s*\[[<"]*PIPE_{lacks["from"]}[>"]*\s*,\s*[<"]*PIPE_{lacks["to"]}[>"]*\s*,\s*[<"]*EVENT_ID{event}\b'
+    )
+    return re.search(pattern, text.text) is not None
 
 
 def _loop(lines: Sequence[str], wait: int, behind: int) -> tuple[int, int] | None:
@@ -246,8 +248,8 @@ def _improving(text: EditedText, finding: Finding, offers: Sequence[Repair], set
             break
         before = Counter({_moved(kind, line, offer.edits): count for (kind, line), count in errors.items()})
         left = _errors(_checked(repaired(text, offer.edits), settings))
-        place, new = _moved(finding.kind, finding.line, offer.edits), left - before
-        if left[place] < before[place]:
+        key, new = _moved(finding.kind, finding.line, offer.edits), left - before
+        if left[key] < before[key]:
             clean += [] if new else [offer]
             further += [offer] if all(kind not in _REFUSALS for kind, _ in new) else []
     return clean or further
@@ -261,12 +263,12 @@ def _checked(text: EditedText, settings: Settings) -> Sequence[Finding]:
 
 
 def _errors(findings: Sequence[Finding]) -> Counter[tuple[str, int | None]]:
-    return Counter((one.kind, one.line) for one in findings if one.severity is Severity.ERROR)
+    return Counter((finding.kind, finding.line) for finding in findings if finding.severity is Severity.ERROR)
 
 
 def _moved(kind: str, line: int | None, edits: tuple[Edit, ...]) -> tuple[str, int | None]:
     """Return kind and line that a finding would have with edits."""
-    return kind, line and line + sum(one.text.count("\n") for one in edits if one.line <= line)
+    return kind, line and line + sum(edit.text.count("\n") for edit in edits if edit.line <= line)
 
 
 def _words(text: EditedText, finding: Finding) -> list[Repair]:
@@ -284,8 +286,10 @@ def _words(text: EditedText, finding: Finding) -> list[Repair]:
 
 def _fits(text: EditedText, edit: Edit, settings: Settings) -> bool:
     """Return whether a word fits its position: the position has no finding, and the word keeps its type."""
-    for one in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
-        if one.line == edit.line and (one.column == edit.column or f"{edit.text} is defined as" in one.message):
+    for finding in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
+        if finding.line == edit.line and (
+            finding.column == edit.column or f"{edit.text} is defined as" in finding.message
+        ):
             return False
     return True
 
@@ -315,10 +319,10 @@ def formatted(text: EditedText, settings: Settings) -> str:
 def _tiles(text: EditedText) -> str:
     program = pto_parser.parse(text.text, text.name)
     for statements in (_statements(text, program), {}):
-        found = _indented(text.lines, statements)
+        indented = _indented(text.lines, statements)
         try:
-            if pto_parser.parse(found, text.name) == program:
-                return found
+            if pto_parser.parse(indented, text.name) == program:
+                return indented
         except CastsimError:
             continue
     raise ReadError("cannot format this text without changing its meaning")
@@ -331,7 +335,7 @@ def _statements(text: EditedText, program: pto.Program) -> dict[int, tuple[int, 
     for function in program.functions:
         for node in nodes(function.body or ()):
             starts.setdefault(node.span.line - 1, []).append(node)
-    found = {}
+    statements = {}
     for number, here in starts.items():
         end = number + 1
         while end < len(text.lines) and end not in starts and _continues(index, end):
@@ -342,10 +346,10 @@ def _statements(text: EditedText, program: pto.Program) -> dict[int, tuple[int, 
             continue
         if not isinstance(node, For | If | While | Section):
             if index.line(number).plain or len(lines) > 1:
-                found[number] = end, operation_text(node)
+                statements[number] = end, operation_text(node)
         elif not isinstance(node, Section) and len(lines) == 1 and _is_head(lines[0]):
-            found[number] = end, head_text(node)
-    return found
+            statements[number] = end, head_text(node)
+    return statements
 
 
 def _is_head(line: str) -> bool:
@@ -359,7 +363,7 @@ def _continues(index: TileIndex, number: int) -> bool:
 
 
 def _indented(lines: Sequence[str], statements: dict[int, tuple[int, str]]) -> str:
-    found: list[str] = []
+    indented: list[str] = []
     depth, number, continued = 0, 0, 0
     while number < len(lines):
         end, statement = statements.get(number, (number + 1, None))
@@ -371,23 +375,23 @@ def _indented(lines: Sequence[str], statements: dict[int, tuple[int, str]]) -> s
         label = body.startswith("^")
         margin = _STEP * max(0, depth - bool(closing) - label) + _STEP * 2 * continued
         gap = "  " if body and comment else ""
-        found.append(f"{margin}{body}{gap}{comment}".rstrip())
+        indented.append(f"{margin}{body}{gap}{comment}".rstrip())
         opened = _OUTSIDE.sub("", "\n".join(lines[number:end]))
         depth = max(0, depth + opened.count("{") - opened.count("}"))
         continued = int((statement is None and opened.count("(") > opened.count(")")) or (
             bool(continued) and opened.count("(") >= opened.count(")") and bool(body)))  # fmt: skip
         number = end
-    return "\n".join(found)
+    return "\n".join(indented)
 
 
 def _comment(line: str) -> str:
     """Return the comment at the end of a line."""
-    return next((one for one in _PIECE.findall(line) if one.startswith("//")), "")
+    return next((piece for piece in _PIECE.findall(line) if piece.startswith("//")), "")
 
 
 def _blanks(text: str) -> str:
     """Return a text with runs of blanks reduced to one, except in strings."""
-    return "".join(" " if one.isspace() else one for one in _PIECE.findall(text)).strip()
+    return "".join(" " if piece.isspace() else piece for piece in _PIECE.findall(text)).strip()
 
 
 def _assembly(text: EditedText, settings: Settings) -> str:
@@ -415,7 +419,7 @@ def _assembly(text: EditedText, settings: Settings) -> str:
             lines.append(new)
         else:
             lines.append(f"{new.ljust(len(plain) if new else 0)}{comment}".rstrip())
-    found = "\n".join(lines)
-    if parse(found, chip.dialect, text.name) != program:
+    written = "\n".join(lines)
+    if parse(written, chip.dialect, text.name) != program:
         raise ReadError("cannot format this text without changing its meaning")
-    return found
+    return written

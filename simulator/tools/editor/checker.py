@@ -61,13 +61,18 @@ def line_cycles(text: EditedText, settings: Settings) -> tuple[CheckedLine, ...]
     except (CastsimError, EngineError):
         return ()
     by_line: dict[int, list[SourceLine]] = {}
-    for one in timed:
-        by_line.setdefault(one.span.line, []).append(one)
+    for source_line in timed:
+        by_line.setdefault(source_line.span.line, []).append(source_line)
     # The slots of a bundle run at the same time, statements that share a line one after the other.
     total = max if text.language == "tpc" else sum
     return tuple(
-        CheckedLine(line, total(one.pipe_cycles for one in found), max(one.executions for one in found), _about(found))
-        for line, found in sorted(by_line.items())
+        CheckedLine(
+            line,
+            total(executed_line.pipe_cycles for executed_line in instructions),
+            max(executed_line.executions for executed_line in instructions),
+            _about(instructions),
+        )
+        for line, instructions in sorted(by_line.items())
     )
 
 
@@ -80,7 +85,7 @@ def _timed(text: EditedText, settings: Settings) -> Iterator[SourceLine]:
     if source.language is not Language.TILES:
         return  # sizes and index space of a kernel in C stand in no text
     for function in entries(parse(text.text, text.name)):
-        scalars = {one.name for one in function.arguments if isinstance(one.type, pto.ScalarType)}
+        scalars = {argument.name for argument in function.arguments if isinstance(argument.type, pto.ScalarType)}
         if scalars <= request.args.keys():
             taken = scalars | core_numbers(function)
             given = {name: value for name, value in settings.args.items() if name in taken}
@@ -98,17 +103,18 @@ def _lines(source: Source, settings: Settings, entry: str | None) -> Iterator[So
         )  # fmt: skip
     except (CastsimError, EngineError):
         return
-    guessed = any(one.kind is WarningKind.DEFAULT_READ for one in result.loaded.executed.warnings)
+    guessed = any(warning.kind is WarningKind.DEFAULT_READ for warning in result.loaded.executed.warnings)
     if not result.untimed and not guessed:
         yield from source_lines(result.loaded.tree, result.timing)
 
 
-def _about(found: list[SourceLine]) -> str:
+def _about(executed_lines: list[SourceLine]) -> str:
     return "\n".join(
-        f"{one.text}: {one.executions:,} execution{'s' * (one.executions != 1)} on {one.pipe}, cycles "
-        f"{one.first_start:,} to {one.last_end:,}; {one.pipe_cycles:,} of its pipe, work and waiting, "
-        f"{one.cycles:,} from start to end of each, added up"
-        for one in found
+        f"{source_line.text}: {source_line.executions:,} execution{'s' * (source_line.executions != 1)} on "
+        f"{source_line.pipe}, cycles {source_line.first_start:,} to {source_line.last_end:,}; "
+        f"{source_line.pipe_cycles:,} of its pipe, work and waiting, {source_line.cycles:,} from start to end of each, "
+        "added up"
+        for source_line in executed_lines
     )
 
 
@@ -151,7 +157,7 @@ def done(job: Job) -> CheckerResult:
     try:
         if job.cycles:
             return CheckerResult(cycles=line_cycles(text, settings))
-        found = check_text(
+        findings = check_text(
             text.name, text.text, target=settings.target, args=settings.args, language=text.language,
             defines=settings.defines, folders=settings.folders,
         )  # fmt: skip
@@ -159,7 +165,7 @@ def done(job: Job) -> CheckerResult:
         return CheckerResult((of_error(error, text.name),))
     except Exception as error:  # the editor goes on without findings
         return CheckerResult(failure=f"{type(error).__name__}: {error}")
-    return CheckerResult(tuple(replace(one, span=None) for one in found))
+    return CheckerResult(tuple(replace(finding, span=None) for finding in findings))
 
 
 class Worker:
@@ -181,12 +187,12 @@ class Worker:
         connection = self._connection
         try:
             connection.send(job)
-            found: CheckerResult = connection.recv()
+            result: CheckerResult = connection.recv()
         except (EOFError, OSError):
             if self._connection is connection:  # nobody has ended it: it has died
                 self.end()
             return None
-        return found
+        return result
 
     def end(self) -> None:
         """End the process immediately."""
@@ -241,20 +247,20 @@ class Checker:
 
     def edit(self, uri: str, text: EditedText) -> None:
         """Store a new version, publish the findings of its changed lines, and have it checked."""
-        known = self.texts.get(uri)
-        if known is None:
+        document = self.texts.get(uri)
+        if document is None:
             self.open(uri, text)
             return
-        changed = change(known.text.lines, text.lines)
-        known.text, known.edited = text, time.monotonic()
+        changed = change(document.text.lines, text.lines)
+        document.text, document.edited = text, time.monotonic()
         if changed is not None:
-            known.checked.clear()
+            document.checked.clear()
             try:
-                known.findings = quick_findings(text, changed, known.findings, self.settings)
+                document.findings = quick_findings(text, changed, document.findings, self.settings)
             except CastsimError:  # the target cannot be read, which the whole check tells
-                known.findings = ()
-            known.cycles = ()
-        self._publish(known)
+                document.findings = ()
+            document.cycles = ()
+        self._publish(document)
         self._want(uri)
 
     def close(self, uri: str) -> None:
@@ -269,10 +275,10 @@ class Checker:
 
     async def whole(self, uri: str) -> Open | None:
         """Return an open text when its last version has been checked and timed; None if it is not open."""
-        known = self.texts.get(uri)
-        if known is not None:
-            await known.checked.wait()
-        return known
+        document = self.texts.get(uri)
+        if document is not None:
+            await document.checked.wait()
+        return document
 
     # ------------------------------------------------------------------------------------------------ in the background
 
@@ -284,39 +290,39 @@ class Checker:
     async def _run(self) -> None:
         while True:
             uri = await self._wanted.get()
-            known = self.texts.get(uri)
-            if known is not None and not known.checked.is_set():
-                await self._pause(known)
-                await self._check(uri, known)
+            document = self.texts.get(uri)
+            if document is not None and not document.checked.is_set():
+                await self._pause(document)
+                await self._check(uri, document)
 
-    async def _pause(self, known: Open) -> None:
-        pause = PAUSE + PAUSE_PER_LINE * len(known.text.lines)
-        while (left := known.edited + pause - time.monotonic()) > 0:
+    async def _pause(self, document: Open) -> None:
+        pause = PAUSE + PAUSE_PER_LINE * len(document.text.lines)
+        while (left := document.edited + pause - time.monotonic()) > 0:
             await asyncio.sleep(left)
 
-    async def _check(self, uri: str, known: Open) -> None:
-        text = known.text
-        found = await self._done(Job(text, self.settings), known)
-        if known.text is not text:
+    async def _check(self, uri: str, document: Open) -> None:
+        text = document.text
+        result = await self._done(Job(text, self.settings), document)
+        if document.text is not text:
             return  # the edit that has come meanwhile is in the queue
-        if found is None:
-            known.checked.set()
-            if self.texts.get(uri) is known:
+        if result is None:
+            document.checked.set()
+            if self.texts.get(uri) is document:
                 self._failed(f"castsim could not check {text.name}: the checking process died")
             return
-        if found.failure:
-            self._failed(f"castsim could not check {text.name}: {found.failure}")
+        if result.failure:
+            self._failed(f"castsim could not check {text.name}: {result.failure}")
         else:
-            known.findings = found.findings
-            if self.texts.get(uri) is known:
-                self._publish(known)
-        timed = await self._done(Job(text, self.settings, cycles=True), known)
-        if known.text is text:
-            known.cycles = () if timed is None else timed.cycles
-            known.checked.set()
+            document.findings = result.findings
+            if self.texts.get(uri) is document:
+                self._publish(document)
+        timed = await self._done(Job(text, self.settings, cycles=True), document)
+        if document.text is text:
+            document.cycles = () if timed is None else timed.cycles
+            document.checked.set()
             self._timed()
 
-    async def _done(self, job: Job, known: Open) -> CheckerResult | None:
+    async def _done(self, job: Job, document: Open) -> CheckerResult | None:
         """Return the result of a job; None if it was ended because its text has changed or is closed."""
         started = time.monotonic()
         waiting = asyncio.get_running_loop().run_in_executor(None, self._worker.do, job)
@@ -326,7 +332,7 @@ class Checker:
             except asyncio.CancelledError:  # the session is over
                 self._worker.end()
                 raise
-            stale = known.text is not job.text or known not in self.texts.values()
+            stale = document.text is not job.text or document not in self.texts.values()
             if not waiting.done() and stale and time.monotonic() - started > PATIENCE:
                 self._worker.end()
         return waiting.result()

@@ -75,7 +75,7 @@ def tile_suggestions(text: EditedText, line: int, ahead: str, start: str) -> Ite
     elif start.startswith("!"):
         yield from _types(text)
     elif ahead.endswith(tuple(_MODE_KEYS)):
-        words, what = next(found for key, found in _MODE_KEYS.items() if ahead.endswith(key))
+        words, what = next(mode_words for key, mode_words in _MODE_KEYS.items() if ahead.endswith(key))
         yield from (CompletionItem(word, "mode", what, _mode(word)) for word in words)
     elif re.search(r"(?:set_flag|wait_flag|barrier)\b[^\]]*$", ahead) is not None:
         yield from _words(PIPES, "mode", "pipe")
@@ -120,10 +120,10 @@ def _operations() -> Iterator[CompletionItem]:
 def _values(text: EditedText, line: int) -> Iterator[CompletionItem]:
     """Yield the values defined before a line, nearest first, back to the head of the function."""
     for written in reversed(text.lines[: line - 1]):
-        found = _DEFINED.match(written)
-        if found is not None:
-            kind = found[2].rpartition(":")[2].rpartition("->")[2].strip()
-            yield from (CompletionItem(name, "value", kind[:60]) for name in _NAME.findall(found[1]))
+        match = _DEFINED.match(written)
+        if match is not None:
+            kind = match[2].rpartition(":")[2].rpartition("->")[2].strip()
+            yield from (CompletionItem(name, "value", kind[:60]) for name in _NAME.findall(match[1]))
         elif "scf.for" in written:
             yield from (CompletionItem(name, "value", "variable of a loop") for name in _NAME.findall(written)[:1])
         if "func.func" in written:
@@ -159,14 +159,14 @@ def _parameters(name: str, ahead: str) -> Iterator[CompletionItem]:
 
 def _quoted(ahead: str) -> Iterator[CompletionItem]:
     """Yield the words of the vector instruction in a line."""
-    found = _OPERATION.search(ahead)
-    if found is None or found[1] not in ROWS:
+    match = _OPERATION.search(ahead)
+    if match is None or match[1] not in ROWS:
         return
     key = re.search(r'(\w+)\s*=\s*"$', ahead)
-    kinds = {word for form in micro_forms(found[1]) for word in (*form.words, *form.keys)}
+    kinds = {word for form in micro_forms(match[1]) for word in (*form.words, *form.keys)}
     for kind in sorted(kinds):
         if key is None or key[1] in (kind, "cmp_mode" if kind == "cmp" else kind):
-            legal = tuple(OF_OPERATION.get(found[1], {})) if kind == "dist" else LEGAL.get(kind, ())
+            legal = tuple(OF_OPERATION.get(match[1], {})) if kind == "dist" else LEGAL.get(kind, ())
             yield from _words(legal, "mode", kind)
 
 
@@ -263,13 +263,13 @@ def completions(text: EditedText, line: int, column: int, settings: Settings) ->
     if text.language == "c":
         return [], 0
     if text.language == "pto":
-        found: Iterable[CompletionItem] = tile_suggestions(text, line, ahead, start)
+        suggestions: Iterable[CompletionItem] = tile_suggestions(text, line, ahead, start)
     else:
-        found = assembly_suggestions(text, ahead, start, settings)
+        suggestions = assembly_suggestions(text, ahead, start, settings)
     fitting: dict[str, CompletionItem] = {}
-    for one in found:
-        if one.text.lower().startswith(start.lower()):
-            fitting.setdefault(one.text, one)
+    for item in suggestions:
+        if item.text.lower().startswith(start.lower()):
+            fitting.setdefault(item.text, item)
     return list(fitting.values()), len(start)
 
 
@@ -317,11 +317,11 @@ def signatures(text: EditedText, line: int, column: int, settings: Settings) -> 
 
 
 def _of_tiles(before: str) -> Iterator[ShownSignature]:
-    found = next(reversed([*_NAMED.finditer(before)]), None)
-    if found is None or found.end() == len(before):
+    named_match = next(reversed([*_NAMED.finditer(before)]), None)
+    if named_match is None or named_match.end() == len(before):
         return
-    name = found[0].removeprefix("pto.")
-    operands = before[found.end() :]
+    name = named_match[0].removeprefix("pto.")
+    operands = before[named_match.end() :]
     row = VECTOR_OPERATIONS.get(name)
     about = ""
     if row is not None:
@@ -331,11 +331,11 @@ def _of_tiles(before: str) -> Iterator[ShownSignature]:
     elif name in ROWS:
         forms = list(dict.fromkeys(form.spelling(name) for form in micro_forms(name)))
     elif name in _BY_HAND:
-        forms, about = [_BY_HAND[name]], OTHERS.get(found[0], "")
+        forms, about = [_BY_HAND[name]], OTHERS.get(named_match[0], "")
     else:
         return
     for form in forms:
-        start = form.index(found[0]) + len(found[0])
+        start = form.index(named_match[0]) + len(named_match[0])
         end = form.find(" : ", start)
         whole = form if "outs(" in form or end < 0 else form[:end]
         places = [match.span() for match in _OPERAND.finditer(whole, start)]
@@ -376,12 +376,12 @@ def _of_assembly(text: EditedText, before: str, settings: Settings) -> Iterator[
 
 
 def _places(form: Form, label: str) -> tuple[tuple[int, int], ...]:
-    found, start = [], label.index(" ") + 1 if " " in label else len(label)
+    spans, start = [], label.index(" ") + 1 if " " in label else len(label)
     for spec in form.operands:
         length = len("|".join(spec.accepts))
-        found.append((start, start + length))
+        spans.append((start, start + length))
         start += length + 2
-    return tuple(found)
+    return tuple(spans)
 
 
 def _position(form: Form, operands: str) -> int:
@@ -394,6 +394,8 @@ def _ends(operands: str) -> bool:
     return bool(operands.strip()) and operands.endswith(" ")
 
 
-def shown(found: Sequence[ShownSignature]) -> int:
+def shown(signatures_shown: Sequence[ShownSignature]) -> int:
     """Return the index of the first form that has the operand being typed."""
-    return next((number for number, one in enumerate(found) if one.active < len(one.parameters)), 0)
+    return next(
+        (number for number, signature in enumerate(signatures_shown) if signature.active < len(signature.parameters)), 0
+    )

@@ -97,11 +97,11 @@ _FORMS: dict[CastForm, str] = {
 }
 
 
-def _beyond(found: TargetCast) -> str:
-    if found.saturation == "not needed":
+def _beyond(target_cast: TargetCast) -> str:
+    if target_cast.saturation == "not needed":
         return "nothing can be"
-    switch = "switch " if found.saturation in tuple(Saturation) else ""
-    return f"{_OVERFLOWS[found.overflow]} (saturation {switch}{found.saturation})"
+    switch = "switch " if target_cast.saturation in tuple(Saturation) else ""
+    return f"{_OVERFLOWS[target_cast.overflow]} (saturation {switch}{target_cast.saturation})"
 
 
 def _shown(codes: Codes, fmt: Format) -> list[str]:
@@ -111,12 +111,12 @@ def _shown(codes: Codes, fmt: Format) -> list[str]:
 
 def _codes(src: Format, dst: Format) -> Codes:
     """Return sample codes of the source: special values, values just outside the destination's range, ties."""
-    found = [code for text in _texts(src) for code in _code(text, src)]
+    codes = [code for text in _texts(src) for code in _code(text, src)]
     if isinstance(dst, IntFormat) and isinstance(src, FloatFormat):
-        found += [code for end in (dst.maximum + 1, dst.minimum - 1) for code in _code(str(end), src)]
+        codes += [code for end in (dst.maximum + 1, dst.minimum - 1) for code in _code(str(end), src)]
     elif isinstance(dst, FloatFormat):
-        found += _code(_largest(dst), src)
-    return np.array(list(dict.fromkeys(found)), code_dtype(src))
+        codes += _code(_largest(dst), src)
+    return np.array(list(dict.fromkeys(codes)), code_dtype(src))
 
 
 def _largest(fmt: FloatFormat) -> str:
@@ -165,17 +165,17 @@ def conversion_part(
     """Return a conversion on a target: whether it exists, its modes, a table of special values."""
     codes = _codes(src, dst)
     try:
-        found = cast_on_target(
+        target_cast = cast_on_target(
             codes, src, dst, target, rounding=rounding, saturation=saturation, scratch=scratch, form=form
         )
     except CastsimError as error:
         legal = f"\n\nlegal: {legal_text(error.values, error.message, error.span)}" if error.values else ""
         return f"**{src.name} -> {dst.name}** on {target.name}: {error.message}{legal}"
-    about = f", {ROUNDINGS[Rounding(found.rounding)]}" if found.rounding in tuple(Rounding) else ""
-    modes = [f"rounding: `{found.rounding}`{about}", f"out of range: {_beyond(found)}"]
+    about = f", {ROUNDINGS[Rounding(target_cast.rounding)]}" if target_cast.rounding in tuple(Rounding) else ""
+    modes = [f"rounding: `{target_cast.rounding}`{about}", f"out of range: {_beyond(target_cast)}"]
     modes += [] if form is None else [f"form: {_FORMS[form]}"]
-    modes += [str(one.text) for one in found.warnings]
-    results = dict(zip(_shown(codes, src), _shown(found.codes, dst), strict=True))
+    modes += [str(warning.text) for warning in target_cast.warnings]
+    results = dict(zip(_shown(codes, src), _shown(target_cast.codes, dst), strict=True))
     rows = "\n".join(f"| {value} | {result} |" for value, result in results.items())
     listed_modes = "\n".join(f"- {mode}" for mode in modes)
     head = f"**{src.name} -> {dst.name}** on {target.name}"
@@ -270,14 +270,14 @@ def _legality(row: VectorOperation, target: Target | None) -> list[str]:
     chip = tiles_of(target)
     if chip is None:
         return []
-    facts = next((one for one in chip.tile_operations if one.mnemonic == row.mnemonic), None)
+    facts = next((operation for operation in chip.tile_operations if operation.mnemonic == row.mnemonic), None)
     if facts is None:
         return [f"{chip.name} does not have it"]
     scratch = {"none": "", "used": "; uses its tmp tile", "ignored": "; ignores its tmp tile"}.get(facts.tmp, "")
-    found = [f"On {chip.name}: elements {listed(facts.types)}{scratch}"]
+    lines = [f"On {chip.name}: elements {listed(facts.types)}{scratch}"]
     if facts.approximate is not None:
-        found.append(f"Values are not claimed to be bit-exact: {facts.approximate}")
-    return found
+        lines.append(f"Values are not claimed to be bit-exact: {facts.approximate}")
+    return lines
 
 
 def _cast(node: pto.Tcvt, target: Target) -> str:
@@ -372,7 +372,7 @@ def _type_part(word: str) -> str | None:
     if isinstance(kind, Vector):
         return f"`{word}` is a vector of {kind.lanes} {kind.element}: one V register{later}"
     if isinstance(kind, Group):
-        members = ", ".join(f"`v{n}` {one}" for n, one in enumerate(kind.members, 1))
+        members = ", ".join(f"`v{n}` {member}" for n, member in enumerate(kind.members, 1))
         return f"`{word}` is {len(kind.members)} vectors in registers in a row: {members}{later}"
     if isinstance(kind, Mask):
         return f"`{word}` is a predicate of {kind.lanes} lanes: one VP register"
@@ -427,12 +427,12 @@ def _instruction(
     text: EditedText, line: int, mnemonic: str, suffix: str, target: Target | None
 ) -> TpcInstruction | None:
     """Return the instruction of a line that has a mnemonic, None if the line cannot be read."""
-    found = excerpt(text, line - 1, line - 1)
+    region = excerpt(text, line - 1, line - 1)
     chip = assembly_target(target)
-    if found is None or chip is None:
+    if region is None or chip is None:
         return None
     try:
-        items = parse(found.text.text, chip.dialect, text.name).items
+        items = parse(region.text.text, chip.dialect, text.name).items
     except CastsimError:
         return None
     own = [
@@ -442,7 +442,7 @@ def _instruction(
         for instruction in item.slots
         if instruction is not None and instruction.span.line == line and instruction.form.mnemonic == mnemonic
     ]
-    typed = [one for one in own if one.type == TYPE_ALIASES.get(suffix, suffix)]
+    typed = [signature for signature in own if signature.type == TYPE_ALIASES.get(suffix, suffix)]
     return next(iter(typed or own), None)
 
 
@@ -499,13 +499,15 @@ def hover(
 ) -> Hover | None:
     """Return the hover text of the word at a position; None if it has none. `cycles` are the costs of lines."""
     written = text.lines[line - 1]
-    found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
-    if found is None or "//" in written[: found.start()]:
+    match = next(
+        (candidate for candidate in _WORD.finditer(written) if candidate.start() < column <= candidate.end() + 1), None
+    )
+    if match is None or "//" in written[: match.start()]:
         return None
-    said = _HOVERS[text.language](text, line, found[0], settings)
-    if said is None:
+    hover_text = _HOVERS[text.language](text, line, match[0], settings)
+    if hover_text is None:
         return None
-    own = next((one for one in cycles if one.line == line), None)
-    if own is not None and said.of_operation:
-        said.parts.append(f"In this program: {own.label}\n\n```\n{own.about}\n```")
-    return Hover("\n\n".join(said.parts), found.start() + 1, found.end() + 1)
+    own = next((timed_line for timed_line in cycles if timed_line.line == line), None)
+    if own is not None and hover_text.of_operation:
+        hover_text.parts.append(f"In this program: {own.label}\n\n```\n{own.about}\n```")
+    return Hover("\n\n".join(hover_text.parts), match.start() + 1, match.end() + 1)

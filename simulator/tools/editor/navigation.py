@@ -124,13 +124,13 @@ class CIndex(SymbolIndex):
 
     def __init__(self, lines: Sequence[str], earlier: CIndex | None = None) -> None:
         super().__init__(lines)
-        known = {} if earlier is None else earlier.known
+        known_lines = {} if earlier is None else earlier.known
         self.known: dict[str, _CLine] = {}
         state = _CState()
         for number, text in enumerate(_without_comments(lines)):
             line = self.known.get(text)
             if line is None:
-                self.known[text] = line = known.get(text) or _read(text)
+                self.known[text] = line = known_lines.get(text) or _read(text)
             self.lines.append(line)
             self.block_of.append(state.block)
             if not (line.own and state.between and (state.open or not line.names)):
@@ -143,15 +143,15 @@ def _without_comments(lines: Sequence[str]) -> Sequence[str]:
     if "/*" not in text:
         return lines
     return _COMMENT.sub(
-        lambda found: re.sub(r"[^\n]", " ", found[0]) if found[0].startswith("/*") else found[0], text
+        lambda match: re.sub(r"[^\n]", " ", match[0]) if match[0].startswith("/*") else match[0], text
     ).split("\n")
 
 
 def _read(text: str) -> _CLine:
     tokens = tuple(
-        _Token(found[0], found.start() + 1, found["word"] is not None, found["number"] is not None)
-        for found in _TOKEN.finditer(text)
-        if not found[0].startswith("//")
+        _Token(match[0], match.start() + 1, match["word"] is not None, match["number"] is not None)
+        for match in _TOKEN.finditer(text)
+        if not match[0].startswith("//")
     )
     alone, state = SymbolIndex([text]), _CState()
     # A body is open around the line, so that a call is none of a function that is declared.
@@ -164,24 +164,24 @@ def _read(text: str) -> _CLine:
 
 def _coloured(tokens: Sequence[_Token]) -> Iterator[Coloured]:
     directive = len(tokens) > 1 and tokens[0].text == "#"
-    for place, one in enumerate(tokens):
+    for index, token in enumerate(tokens):
         colour = None
-        if one.number:
+        if token.number:
             colour = TokenType.NUMBER
-        elif one.text[0] in "\"'":
+        elif token.text[0] in "\"'":
             colour = TokenType.STRING
-        elif one.word:
-            after = tokens[place + 1].text if place + 1 < len(tokens) else ""
-            if one.text in _FLOW or (directive and place == 1):
+        elif token.word:
+            after = tokens[index + 1].text if index + 1 < len(tokens) else ""
+            if token.text in _FLOW or (directive and index == 1):
                 colour = TokenType.KEYWORD
-            elif one.text in _QUALIFIERS or type_named(one.text) is not None:
+            elif token.text in _QUALIFIERS or type_named(token.text) is not None:
                 colour = TokenType.TYPE
-            elif one.text in constants():
+            elif token.text in constants():
                 colour = TokenType.MODE
             else:
                 colour = TokenType.FUNCTION if after == "(" else TokenType.VARIABLE
         if colour is not None:
-            yield one.column, one.end, colour
+            yield token.column, token.end, colour
 
 
 class _CReader:
@@ -193,41 +193,41 @@ class _CReader:
         if state.directive or (tokens and tokens[0].text == "#"):
             self._directive()
             return
-        for place, one in enumerate(tokens):
-            self._await(one.text)
-            if one.word:
-                self._word(place, one)
+        for position, token in enumerate(tokens):
+            self._await(token.text)
+            if token.word:
+                self._word(position, token)
             else:
-                self._sign(place, one.text)
+                self._sign(position, token.text)
 
-    def _after(self, place: int) -> str:
-        return self.tokens[place + 1].text if place + 1 < len(self.tokens) else ""
+    def _after(self, index: int) -> str:
+        return self.tokens[index + 1].text if index + 1 < len(self.tokens) else ""
 
     def _add(
-        self, one: _Token, block: TextBlock | None, kind: SymbolKind = SymbolKind.VALUE, *, defines: bool = False
+        self, token: _Token, block: TextBlock | None, kind: SymbolKind = SymbolKind.VALUE, *, defines: bool = False
     ) -> None:
-        self.placed.append((Item(one.text, one.column, one.end, defines, kind), block))
+        self.placed.append((Item(token.text, token.column, token.end, defines, kind), block))
 
     def _directive(self) -> None:
         """Read `#define` and the names in other directives; macro parameters are local to their line."""
-        words = [one for one in self.tokens if one.word]
+        words = [token for token in self.tokens if token.word]
         skipped = 1 if not self.state.directive and words and words[0].text in _DIRECTIVES else 0
         defined = words[1] if skipped and words[0].text == "define" and len(words) > 1 else None
         block: TextBlock | None = None
         parameters: set[int] = set()
         if defined is not None:
-            place = self.tokens.index(defined)
-            if self._after(place) == "(" and self.tokens[place + 1].column == defined.end:
+            index = self.tokens.index(defined)
+            if self._after(index) == "(" and self.tokens[index + 1].column == defined.end:
                 block = TextBlock("#define", self.number + 1, None, end=self.number + 1)
-                closed = next((n for n in range(place, len(self.tokens)) if self.tokens[n].text == ")"), place)
-                parameters = {one.column for one in self.tokens[place + 2 : closed] if one.word}
+                closed = next((n for n in range(index, len(self.tokens)) if self.tokens[n].text == ")"), index)
+                parameters = {token.column for token in self.tokens[index + 2 : closed] if token.word}
         if skipped == 0 or words[0].text not in ("include", "pragma"):
-            for one in words[skipped:]:
-                if one is defined:
-                    self._add(one, None, defines=True)
-                elif one.text not in WORDS:
-                    kind = SymbolKind.LOOP_VARIABLE if one.column in parameters else SymbolKind.VALUE
-                    self._add(one, block, kind, defines=one.column in parameters)
+            for token in words[skipped:]:
+                if token is defined:
+                    self._add(token, None, defines=True)
+                elif token.text not in WORDS:
+                    kind = SymbolKind.LOOP_VARIABLE if token.column in parameters else SymbolKind.VALUE
+                    self._add(token, block, kind, defines=token.column in parameters)
         self.state.directive = bool(self.tokens) and self.tokens[-1].text == "\\"
 
     def _await(self, text: str) -> None:
@@ -245,35 +245,35 @@ class _CReader:
         top.stage = "statement"
         state.words = 0
 
-    def _word(self, place: int, one: _Token) -> None:
-        state, after = self.state, self._after(place)
-        before = self.tokens[place - 1].text if place else ""
+    def _word(self, index: int, token: _Token) -> None:
+        state, after = self.state, self._after(index)
+        before = self.tokens[index - 1].text if index else ""
         top = state.open[-1] if state.open else None
-        if one.text in _FLOW:
-            self._flow(one.text)
-        elif one.text in _QUALIFIERS:
-            state.enumerated = state.enumerated or one.text == "enum"
+        if token.text in _FLOW:
+            self._flow(token.text)
+        elif token.text in _QUALIFIERS:
+            state.enumerated = state.enumerated or token.text == "enum"
             if state.words >= 0:
                 state.words += 1
         elif top is not None and top.stage in ("members", "enumerators"):
             if top.stage == "enumerators" and before in "{,":
-                self._add(one, state.block, defines=True)
-        elif before in (".", "->") or (before in ("struct", "union", "enum") and place):
+                self._add(token, state.block, defines=True)
+        elif before in (".", "->") or (before in ("struct", "union", "enum") and index):
             state.words += state.words >= 0 and before not in (".", "->")
         elif state.declaring == state.depth and before in (",", "*"):
-            self._add(one, state.block, state.kind, defines=True)
+            self._add(token, state.block, state.kind, defines=True)
         elif state.words > 0 and after in _ENDS:
-            self._declared(one, after)
+            self._declared(token, after)
         else:
-            if type_named(one.text) is None or not self._is_type(place, before, after):
-                self._add(one, state.block)
+            if type_named(token.text) is None or not self._is_type(index, before, after):
+                self._add(token, state.block)
             state.words += state.words >= 0
 
-    def _is_type(self, place: int, before: str, after: str) -> bool:
+    def _is_type(self, index: int, before: str, after: str) -> bool:
         """Return whether a type's name denotes the type: in a declaration or cast; `half` may also name a variable."""
         if self.state.words >= 0 and after not in _ENDS:
-            return after == "*" or self.tokens[place + 1].word
-        return before == "(" and (after == ")" or (after == "*" and self._after(place + 1) in (")", "*")))
+            return after == "*" or self.tokens[index + 1].word
+        return before == "(" and (after == ")" or (after == "*" and self._after(index + 1) in (")", "*")))
 
     def _flow(self, word: str) -> None:
         state = self.state
@@ -286,13 +286,13 @@ class _CReader:
         state.labelled = word in ("case", "default")
         state.words = 0 if word in ("else", "do") else -1
 
-    def _declared(self, one: _Token, after: str) -> None:
+    def _declared(self, token: _Token, after: str) -> None:
         """Record the name that a declaration declares."""
         state = self.state
         top = state.open[-1] if state.open else None
         if after == "(" and top is None:
-            self._add(one, None, SymbolKind.FUNCTION, defines=True)
-            state.block = TextBlock(_FUNCTION, self.number + 1, None, one.text)
+            self._add(token, None, SymbolKind.FUNCTION, defines=True)
+            state.block = TextBlock(_FUNCTION, self.number + 1, None, token.text)
             self.index.blocks.append(state.block)
             state.open.append(_Open(state.block, "head", state.depth))
             state.words = 0
@@ -300,12 +300,12 @@ class _CReader:
         kind = SymbolKind.VALUE
         if top is not None and top.stage == "head" and top.block is not None:
             kind = SymbolKind.ARGUMENT if top.block.head == _FUNCTION else SymbolKind.LOOP_VARIABLE
-        self._add(one, state.block, kind, defines=True)
+        self._add(token, state.block, kind, defines=True)
         state.words, state.kind = -1, kind
         if kind is not SymbolKind.ARGUMENT:
             state.declaring = state.depth
 
-    def _sign(self, place: int, text: str) -> None:
+    def _sign(self, index: int, text: str) -> None:
         state = self.state
         top = state.open[-1] if state.open else None
         if text in ("(", "["):
@@ -325,9 +325,9 @@ class _CReader:
         elif text == "{":
             self._brace(top)
         elif text == "}":
-            self._closed(place)
+            self._closed(index)
         elif text == ";":
-            self._ended(place, top)
+            self._ended(index, top)
         elif text == ":" and (state.labelled or state.words == 1):
             state.words, state.labelled = 0, False
         elif text != "*":
@@ -347,7 +347,7 @@ class _CReader:
             state.enumerated = False
             state.depth += 1
 
-    def _closed(self, place: int) -> None:
+    def _closed(self, index: int) -> None:
         state = self.state
         while state.open and state.open[-1].stage in ("statement", "waits", "head"):
             self._leave()
@@ -361,9 +361,9 @@ class _CReader:
             return
         state.depth, state.words, state.declaring, state.condition = top.depth, 0, -1, -1
         self._leave()
-        self._leave_statements(place)
+        self._leave_statements(index)
 
-    def _ended(self, place: int, top: _Open | None) -> None:
+    def _ended(self, index: int, top: _Open | None) -> None:
         state = self.state
         if top is not None and top.stage in ("members", "enumerators"):
             return
@@ -373,11 +373,11 @@ class _CReader:
             return
         state.words, state.depth, state.condition = 0, 0 if top is None else top.depth, -1
         state.enumerated = False
-        self._leave_statements(place)
+        self._leave_statements(index)
 
-    def _leave_statements(self, place: int) -> None:
+    def _leave_statements(self, index: int) -> None:
         """Leave loops whose body was the statement that just ended."""
-        if self._after(place) != "else":
+        if self._after(index) != "else":
             while self.state.open and self.state.open[-1].stage == "statement":
                 self._leave()
 
@@ -400,17 +400,17 @@ class Indexes:
 
     def of(self, uri: str, text: EditedText) -> SymbolIndex:
         """Return the index of a text."""
-        known = self._held.get(uri)
-        if known is not None and known[0] is text:
-            return known[1]
-        earlier = None if known is None else known[1]
+        cached = self._held.get(uri)
+        if cached is not None and cached[0] is text:
+            return cached[1]
+        earlier = None if cached is None else cached[1]
         if earlier is None:
             with _kept_for_long():
-                found = _index(text, None)
+                symbol_index = _index(text, None)
         else:
-            found = _index(text, earlier)
-        self._held[uri] = text, found
-        return found
+            symbol_index = _index(text, earlier)
+        self._held[uri] = text, symbol_index
+        return symbol_index
 
     def forget(self, uri: str) -> None:
         """Remove a text that is closed."""
@@ -440,17 +440,17 @@ def _kept_for_long() -> Iterator[None]:
         gc.enable()
 
 
-def range_of(found: Occurrence, places: TextPlaces) -> lsp.Range:
+def range_of(occurrence: Occurrence, places: TextPlaces) -> lsp.Range:
     """Return the range of a name."""
-    return places.range(found.line, found.column, found.end)
+    return places.range(occurrence.line, occurrence.column, occurrence.end)
 
 
 def highlights(symbol: Symbol, places: TextPlaces) -> list[lsp.DocumentHighlight]:
     """Return the occurrences of a symbol, marked as writes or reads."""
     kinds = lsp.DocumentHighlightKind
     return [
-        lsp.DocumentHighlight(range_of(one, places), kinds.Write if one.defines else kinds.Read)
-        for one in symbol.occurrences
+        lsp.DocumentHighlight(range_of(occurrence, places), kinds.Write if occurrence.defines else kinds.Read)
+        for occurrence in symbol.occurrences
     ]
 
 
@@ -470,14 +470,14 @@ def renamable(index: SymbolIndex, line: int, column: int) -> tuple[Symbol, Item]
     Raises:
         ReadError: the position has nothing that can be renamed.
     """
-    found = index.item_at(line, column)
-    if found is None:
+    located = index.item_at(line, column)
+    if located is None:
         raise ReadError("cannot rename a keyword", legal=("the name of a value, function, label, register or tensor",))
-    item, block = found
+    item, block = located
     symbol = index.symbol(item.name, block)
     if not symbol.definitions:
         raise ReadError(f"{item.name} is not defined in this file")
-    grouped = next((one for one in symbol.occurrences if one.grouped), None)
+    grouped = next((occurrence for occurrence in symbol.occurrences if occurrence.grouped), None)
     if grouped is not None:
         raise ReadError(f"{item.name} is also part of a register group in line {grouped.line}")
     if item.kind is SymbolKind.TENSOR and not item.defines:
@@ -509,7 +509,11 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
     other = index.taken(symbol, new)
     if other is not None:
         raise ReadError(f"{new} already exists in line {other.line}")
-    return [(one, new) for one in symbol.occurrences if symbol.kind is not SymbolKind.TENSOR or one.defines]
+    return [
+        (occurrence, new)
+        for occurrence in symbol.occurrences
+        if symbol.kind is not SymbolKind.TENSOR or occurrence.defines
+    ]
 
 
 # Outline: functions with their tiles, views, loops and sections; labels, loops and tensors of assembly.
@@ -550,21 +554,23 @@ class _Outline:
         self, outer: TextBlock | None, defined: Mapping[TextBlock | None, list[tuple[Item, int]]]
     ) -> list[lsp.DocumentSymbol]:
         """Return the symbols directly inside a block."""
-        found = [self._value(item, line) for item, line in defined.get(outer, ()) if self._is_listed(item, line, outer)]
+        symbols = [
+            self._value(item, line) for item, line in defined.get(outer, ()) if self._is_listed(item, line, outer)
+        ]
         for block in self.inner[outer]:
             inner = self._below(block, defined)
             if block.head == "func.func" or "." in block.head:
-                found.append(self._block(block, inner))
+                symbols.append(self._block(block, inner))
             else:
-                found += inner
+                symbols += inner
         if outer is None:  # functions without a body
             bodies = {block.name for block in self.index.blocks}
-            found += [
+            symbols += [
                 self._value(item, line)
                 for item, line in defined.get(None, ())
                 if item.kind is SymbolKind.FUNCTION and item.name not in bodies
             ]
-        return sorted(found, key=lambda one: (one.range.start.line, one.range.start.character))
+        return sorted(symbols, key=lambda outlined: (outlined.range.start.line, outlined.range.start.character))
 
     def _is_listed(self, item: Item, line: int, outer: TextBlock | None) -> bool:
         if item.kind is SymbolKind.ARGUMENT:
@@ -574,16 +580,16 @@ class _Outline:
         return item.kind is SymbolKind.VALUE and _LISTED.search(self.index.texts[line - 1]) is not None
 
     def _assembly(self, defined: Mapping[TextBlock | None, list[tuple[Item, int]]]) -> list[lsp.DocumentSymbol]:
-        found = [
+        symbols = [
             self._value(item, line)
             for item, line in defined.get(None, ())
             if item.kind is not SymbolKind.REGISTER or "castsim" in self.index.texts[line - 1]
         ]
-        found += [self._block(block, []) for block in self.index.blocks if block.head == "loop"]
-        return sorted(found, key=lambda one: one.range.start.line)
+        symbols += [self._block(block, []) for block in self.index.blocks if block.head == "loop"]
+        return sorted(symbols, key=lambda outlined: outlined.range.start.line)
 
     def _value(self, item: Item, line: int) -> lsp.DocumentSymbol:
-        place = self.places.range(line, item.column, item.end)
+        span = self.places.range(line, item.column, item.end)
         text = self.index.texts[line - 1]
         written = text[item.column - 1 : item.end - 1]
         detail = text.partition("castsim:")[2] if "castsim:" in text else text[item.end - 1 :]
@@ -592,7 +598,7 @@ class _Outline:
         elif item.kind is SymbolKind.ARGUMENT:
             detail = _ARGUMENT_TYPE.match(detail)[0]  # type: ignore[index]  # it matches any text
         kind = _SYMBOL_KINDS.get(item.kind, lsp.SymbolKind.Variable)
-        return lsp.DocumentSymbol(written, kind, place, place, detail=detail.strip(" =:")[:80] or None)
+        return lsp.DocumentSymbol(written, kind, span, span, detail=detail.strip(" =:")[:80] or None)
 
     def _block(self, block: TextBlock, inner: Sequence[lsp.DocumentSymbol]) -> lsp.DocumentSymbol:
         text, last = self.index.texts[block.line - 1], block.end or len(self.index.texts)
@@ -663,11 +669,11 @@ class Colours:
         return lsp.SemanticTokens(_packed(by_line, 0, 0), self._held(uri, by_line))
 
     def changed(
-        self, uri: str, index: SymbolIndex, places: TextPlaces, known: str
+        self, uri: str, index: SymbolIndex, places: TextPlaces, known_tokens: str
     ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
         """Return the changes of colours since the `known` ones; all colours if those are no longer stored."""
         before, old = self._sent.get(uri, ("", []))
-        if before != known:
+        if before != known_tokens:
             return self.all(uri, index, places)
         new = _by_line(index, places, range(len(index.lines)))
         edit = _edit(old, new)
@@ -686,15 +692,16 @@ def _edit(old: list[list[int]], new: list[list[int]]) -> lsp.SemanticTokensEdit 
     if old == new:
         return None
     first = next(
-        (n for n, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new))
+        (n for n, (old_token, other) in enumerate(zip(old, new, strict=False)) if old_token != other),
+        min(len(old), len(new)),
     )
     most = min(len(old), len(new)) - first
     last = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
     # The first number of the coloured line behind counts the lines from the one before, which may be another now.
     last = next((n for n in range(last - 1, -1, -1) if new[len(new) - 1 - n]), 0)
     before = next((n for n in range(first - 1, -1, -1) if new[n]), 0)
-    start = sum(len(one) + 1 for one in new[:first] if one)
-    replaced = sum(len(one) + 1 for one in old[first : len(old) - last] if one)
+    start = sum(len(row) + 1 for row in new[:first] if row)
+    replaced = sum(len(row) + 1 for row in old[first : len(old) - last] if row)
     return lsp.SemanticTokensEdit(start, replaced, _packed(new[first : len(new) - last], first, before))
 
 

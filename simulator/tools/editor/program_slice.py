@@ -257,8 +257,8 @@ class _Tiles:
         for number in numbers:
             line = self.lines[number]
             self.regions[number] = region
-            if "%" in line and (found := _DEFINED.match(line)) is not None:
-                for name in _NAME.findall(found[1]):
+            if "%" in line and (match := _DEFINED.match(line)) is not None:
+                for name in _NAME.findall(match[1]):
                     self.defined.setdefault(name, []).append(number)
             if "{" in line or "}" in line:
                 region = self._braces(number, region)
@@ -293,8 +293,8 @@ class _Tiles:
                     continue
                 self.kept.add(number)
                 for name in dict.fromkeys(_NAME.findall(self.lines[number])):
-                    for found in self._definitions(name.partition(":")[0], number):
-                        waiting.append((self._start(found), self._whole(found)))
+                    for position in self._definitions(name.partition(":")[0], number):
+                        waiting.append((self._start(position), self._whole(position)))
             for number in range(start, end + 1):
                 waiting += self._around(number)
 
@@ -306,14 +306,16 @@ class _Tiles:
         while region is not None:
             seen.append(region)
             region = region.outer
-        visible = [each for each in places if self.regions.get(each) is None or self.regions[each] in seen]
-        before = [each for each in visible if each < number]
-        return before[-1:] + [each for each in visible if each == number]
+        visible = [
+            position for position in places if self.regions.get(position) is None or self.regions[position] in seen
+        ]
+        before = [position for position in visible if position < number]
+        return before[-1:] + [position for position in visible if position == number]
 
     def _whole(self, number: int) -> int:
         """Return the last line of a statement, including its block."""
         last = self._end(number)
-        inner = [self.regions.get(each + 1) for each in range(number, last + 1) if each + 1 < len(self.lines)]
+        inner = [self.regions.get(line + 1) for line in range(number, last + 1) if line + 1 < len(self.lines)]
         for region in inner:
             if region is not None and region.heads[0] in range(number, last + 1) and region.end is not None:
                 return max(last, region.end)
@@ -321,18 +323,20 @@ class _Tiles:
 
     def _around(self, number: int) -> list[tuple[int, int]]:
         """Return the heads, ends and terminators of the blocks around a line."""
-        found = []
+        spans = []
         region = self.regions.get(number)
         while region is not None:
             places = [*region.heads, *(region.terminators or ()), *([] if region.end is None else [region.end])]
-            for place in places:
-                if place not in self.kept:
-                    found.append((self._start(place) if place in region.heads else place, self._end_of(place)))
+            for position in places:
+                if position not in self.kept:
+                    spans.append(
+                        (self._start(position) if position in region.heads else position, self._end_of(position))
+                    )
             region = region.outer
-        return found
+        return spans
 
-    def _end_of(self, place: int) -> int:
-        return place if "{" in self.lines[place] or "}" in self.lines[place] else self._end(place)
+    def _end_of(self, position: int) -> int:
+        return position if "{" in self.lines[position] or "}" in self.lines[position] else self._end(position)
 
     def _close(self, asked: range) -> None:
         """Keep every line between the head of a function and its first line if the head spans lines."""
@@ -374,33 +378,33 @@ def quick_findings(
     """
     moved = edit.added - edit.removed
     start = min(edit.first, len(text.lines) - 1)
-    found = excerpt(text, start, max(start, edit.first + edit.added - 1))
+    region = excerpt(text, start, max(start, edit.first + edit.added - 1))
     replaced = range(edit.first, edit.first + edit.removed)
     kept = []
-    for one in before:
-        line = None if one.line is None else one.line - 1
+    for finding in before:
+        line = None if finding.line is None else finding.line - 1
         if line is None or line < edit.first:
-            kept.append(one)
-        elif line not in replaced and one.line is not None:
-            kept.append(replace(one, line=one.line + moved, span=None))
-    if found is None:
+            kept.append(finding)
+        elif line not in replaced and finding.line is not None:
+            kept.append(replace(finding, line=finding.line + moved, span=None))
+    if region is None:
         return tuple(kept)
-    fresh = [one for one in _read(found, settings) if found.holds(one.line)]
-    return in_order([*(one for one in kept if not (fresh and found.holds(one.line))), *fresh])
+    fresh = [diagnosed for diagnosed in _read(region, settings) if region.holds(diagnosed.line)]
+    return in_order([*(diagnosed for diagnosed in kept if not (fresh and region.holds(diagnosed.line))), *fresh])
 
 
 def findings_in(text: EditedText, first: int, last: int, settings: Settings) -> list[Finding] | None:
     """Return the syntax and type errors of lines, from 0; None if that needs the whole text."""
-    found = excerpt(text, first, last)
-    return None if found is None else [one for one in _read(found, settings) if found.holds(one.line)]
+    region = excerpt(text, first, last)
+    return None if region is None else [finding for finding in _read(region, settings) if region.holds(finding.line)]
 
 
-def _read(found: Excerpt, settings: Settings) -> list[Finding]:
-    text = found.text
+def _read(region: Excerpt, settings: Settings) -> list[Finding]:
+    text = region.text
     try:
         if text.language == "pto":
             parsed = parse(text.text, text.name, go_past_refused=True)
-            refused = [one for each in parsed.refused for one in of_errors(each.error, text.name)]
+            refused = [finding for refusal in parsed.refused for finding in of_errors(refusal.error, text.name)]
             return [*refused, *of_warnings(parsed.warnings, text.name)]
         return _read_assembly(text, settings)
     except CastsimError as error:
@@ -427,16 +431,18 @@ _MOST_LINES = 24
 
 def node_at(text: EditedText, line: int) -> tuple[Operation | None, str]:
     """Return the statement that a line, counted from 1, belongs to, and its text; None if it cannot be read."""
-    found = excerpt(text, line - 1, line - 1)
-    if found is None:
+    region = excerpt(text, line - 1, line - 1)
+    if region is None:
         return None, ""
     try:
-        parsed = parse(found.text.text, text.name, go_past_refused=True)
+        parsed = parse(region.text.text, text.name, go_past_refused=True)
     except CastsimError:
         return None, ""
-    within = [node for one in parsed.functions for node in nodes(one.body or ()) if found.holds(node.span.line)]
+    within = [
+        node for function in parsed.functions for node in nodes(function.body or ()) if region.holds(node.span.line)
+    ]
     own = [node for node in within if node.span.line <= line]
-    return (own[-1] if own else None), "\n".join(found.text.lines[found.first : found.last + 1])
+    return (own[-1] if own else None), "\n".join(region.text.lines[region.first : region.last + 1])
 
 
 def work(node: Operation, statement: str, target: Target) -> tuple[str, int | None] | None:
@@ -489,13 +495,13 @@ def _cycles(node: Operation, target: Target) -> int | None:
     if not isinstance(node, pto.Tcvt):
         return None
     src, dst = node.src_type, node.dst_type
-    found = estimate(
+    estimated = estimate(
         src.element, dst.element, src.rows, src.cols, target=target, dst_row_stride=dst.cols,
         valid_rows=src.valid_rows, valid_cols=src.valid_cols, scratch=node.tmp is not None,
         rounding=None if node.rounding is None else node.rounding.name.lower(),
         saturation=None if node.saturation is None else str(node.saturation),
     )  # fmt: skip
-    return found.cycles
+    return estimated.cycles
 
 
 def _instructions(program: TileProgram, function: pto.Function) -> str:
@@ -504,7 +510,7 @@ def _instructions(program: TileProgram, function: pto.Function) -> str:
         written, _ = expanded_function(function, program.tree, program.target)
     except CastsimError:
         return "\n".join(_counted(program.tree.root))
-    scopes = [found[0] for found in _SCOPE.finditer(written)]
+    scopes = [match[0] for match in _SCOPE.finditer(written)]
     lines = "".join(scopes).rstrip("\n").split("\n")
     indent = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
     shown = [line[indent:] for line in lines[:_MOST_LINES]]

@@ -72,29 +72,33 @@ def diagnostics(findings: Sequence[Finding], places: TextPlaces) -> list[Diagnos
     """Return findings as diagnostics; beyond `MOST`, the last one gives the number of those left out."""
     shown = findings
     if len(findings) > MOST:
-        shown = sorted(findings, key=lambda one: list(_SEVERITIES).index(one.severity))[:MOST]
-    found = [diagnostic(one, places) for one in shown]
+        shown = sorted(findings, key=lambda finding: list(_SEVERITIES).index(finding.severity))[:MOST]
+    published = [diagnostic(shown_finding, places) for shown_finding in shown]
     if len(findings) > MOST:
         text = f"{len(findings) - MOST:,} more findings; `castsim check` lists them"
-        found.append(Diagnostic(_TOP, text, severity=DiagnosticSeverity.Information, source=SOURCE))
-    return found
+        published.append(Diagnostic(_TOP, text, severity=DiagnosticSeverity.Information, source=SOURCE))
+    return published
 
 
-def diagnostic(found: Finding, places: TextPlaces) -> Diagnostic:
+def diagnostic(finding: Finding, places: TextPlaces) -> Diagnostic:
     """Return a finding as a diagnostic; a finding about the whole text is at its beginning."""
-    message = found.message
-    message += f"\nlegal: {legal_text(found.legal, found.message, found.span)}" if found.legal else ""
-    message += f"\nhelp: {found.help}" if found.help else ""
+    message = finding.message
+    message += f"\nlegal: {legal_text(finding.legal, finding.message, finding.span)}" if finding.legal else ""
+    message += f"\nhelp: {finding.help}" if finding.help else ""
     return Diagnostic(
-        finding_range(found, places), message, severity=_SEVERITIES[found.severity], code=found.kind, source=SOURCE
+        finding_range(finding, places),
+        message,
+        severity=_SEVERITIES[finding.severity],
+        code=finding.kind,
+        source=SOURCE,
     )
 
 
-def finding_range(found: Finding, places: TextPlaces) -> Range:
+def finding_range(finding: Finding, places: TextPlaces) -> Range:
     """Return the range of a finding."""
-    if found.line is None or found.column is None:
+    if finding.line is None or finding.column is None:
         return _TOP
-    return places.range(found.line, found.column, found.end_column or found.column + 1)
+    return places.range(finding.line, finding.column, finding.end_column or finding.column + 1)
 
 
 CHECKED = "castsim/checked"
@@ -138,8 +142,8 @@ class CastsimServer(LanguageServer):
 
     def named(self, uri: str) -> tuple[SymbolIndex, TextPlaces] | None:
         """Return the symbol index of an open text, with its positions; None if it is not open."""
-        known = self.checker.texts.get(uri)
-        return None if known is None else (self.indexes.of(uri, known.text), self.places(known))
+        document = self.checker.texts.get(uri)
+        return None if document is None else (self.indexes.of(uri, document.text), self.places(document))
 
     def report_server_error(self, error: Exception, source: object) -> None:
         """Report defects to the client; a malformed request gets its answer here, others have one already."""
@@ -159,9 +163,9 @@ class CastsimServer(LanguageServer):
             refused = JsonRpcInvalidParams(f"invalid parameters of {request['method']}")
             self.protocol._send_response(number, error=refused.to_response_error())
 
-    def places(self, known: Open) -> TextPlaces:
+    def places(self, document: Open) -> TextPlaces:
         """Return the converter from positions in a text to the client's positions."""
-        return TextPlaces(known.text.lines, self.workspace.position_codec.client_num_units)
+        return TextPlaces(document.text.lines, self.workspace.position_codec.client_num_units)
 
     def text(self, uri: str) -> EditedText | None:
         """Return a text as the client has it; None if its language is not supported."""
@@ -172,10 +176,10 @@ class CastsimServer(LanguageServer):
             return None
         return EditedText(name, language, normalised(document.source), document.version or 0)
 
-    def _publish(self, known: Open) -> None:
-        uri = next(uri for uri, each in self.checker.texts.items() if each is known)
-        found = diagnostics(known.findings, self.places(known))
-        params = lsp.PublishDiagnosticsParams(uri, found, version=known.text.version)
+    def _publish(self, document: Open) -> None:
+        uri = next(uri for uri, other_document in self.checker.texts.items() if other_document is document)
+        published = diagnostics(document.findings, self.places(document))
+        params = lsp.PublishDiagnosticsParams(uri, published, version=document.text.version)
         self.text_document_publish_diagnostics(params)
 
     def _refresh(self) -> None:
@@ -293,52 +297,52 @@ def _follow_texts(server: CastsimServer) -> None:
         uri = getattr(params, "uri", None)
         if not isinstance(uri, str):
             raise JsonRpcInvalidParams(f"invalid parameters of {CHECKED}: it takes the uri of a text")
-        known = await ls.checker.whole(uri)
-        return {} if known is None else {"version": known.text.version, "findings": len(known.findings)}
+        document = await ls.checker.whole(uri)
+        return {} if document is None else {"version": document.text.version, "findings": len(document.findings)}
 
 
 def _answer_words(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hovered(ls: CastsimServer, params: lsp.HoverParams) -> lsp.Hover | None:
-        known = ls.checker.texts.get(params.text_document.uri)
-        if known is None:
+        document = ls.checker.texts.get(params.text_document.uri)
+        if document is None:
             return None
-        places = ls.places(known)
+        places = ls.places(document)
         line, column = places.place(params.position)
-        found = hover(known.text, line, column, ls.checker.settings, known.cycles)
-        if found is None:
+        hover_text = hover(document.text, line, column, ls.checker.settings, document.cycles)
+        if hover_text is None:
             return None
-        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.text)
-        return lsp.Hover(content, places.range(line, found.column, found.end))
+        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, hover_text.text)
+        return lsp.Hover(content, places.range(line, hover_text.column, hover_text.end))
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[*TRIGGERS]))
     def completed(ls: CastsimServer, params: lsp.CompletionParams) -> lsp.CompletionList:
-        known = ls.checker.texts.get(params.text_document.uri)
-        if known is None:
+        document = ls.checker.texts.get(params.text_document.uri)
+        if document is None:
             return lsp.CompletionList(is_incomplete=False, items=[])
-        places = ls.places(known)
+        places = ls.places(document)
         line, column = places.place(params.position)
-        found, typed = completions(known.text, line, column, ls.checker.settings)
-        place = places.range(line, column - typed, column)
-        return lsp.CompletionList(is_incomplete=False, items=[_item(one, place) for one in found])
+        suggestions, typed = completions(document.text, line, column, ls.checker.settings)
+        span = places.range(line, column - typed, column)
+        return lsp.CompletionList(is_incomplete=False, items=[_item(suggestion, span) for suggestion in suggestions])
 
 
 def _answer_lines(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def hinted(ls: CastsimServer, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        known = ls.checker.texts.get(params.text_document.uri)
-        if known is None:
+        document = ls.checker.texts.get(params.text_document.uri)
+        if document is None:
             return []
-        places, asked = ls.places(known), range(params.range.start.line + 1, params.range.end.line + 2)
+        places, asked = ls.places(document), range(params.range.start.line + 1, params.range.end.line + 2)
         return [
             lsp.InlayHint(
-                places.position(one.line, len(known.text.lines[one.line - 1]) + 1),
-                one.label,
-                tooltip=one.about,
+                places.position(hint.line, len(document.text.lines[hint.line - 1]) + 1),
+                hint.label,
+                tooltip=hint.about,
                 padding_left=True,
             )
-            for one in known.cycles
-            if one.line in asked
+            for hint in document.cycles
+            if hint.line in asked
         ]
 
     @server.feature(
@@ -346,158 +350,176 @@ def _answer_lines(server: CastsimServer) -> None:
     )
     async def repaired(ls: CastsimServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
-        known = ls.checker.texts.get(uri)
-        if known is None:
+        document = ls.checker.texts.get(uri)
+        if document is None:
             return []
-        text, findings, places = known.text, known.findings, ls.places(known)
+        text, findings, places = document.text, document.findings, ls.places(document)
         asked = range(params.range.start.line, params.range.end.line + 1)
-        found = []
+        actions = []
         for finding in findings:
             if finding.line is not None and finding.line - 1 in asked:
-                place = finding_range(finding, places)
-                given = [one for one in params.context.diagnostics if one.range == place]
+                span = finding_range(finding, places)
+                given = [
+                    given_diagnostic
+                    for given_diagnostic in params.context.diagnostics
+                    if given_diagnostic.range == span
+                ]
                 # A search for a chain takes seconds, in which other questions are to be answered.
                 offered = await asyncio.to_thread(_repairs, text, finding, findings, ls.checker.settings)
-                found += [_action(uri, one, given, places) for one in offered]
-        return found
+                actions += [_action(uri, repair, given, places) for repair in offered]
+        return actions
 
 
 def _at(ls: CastsimServer, uri: str, position: Position) -> tuple[SymbolIndex, TextPlaces, tuple[int, int]] | None:
-    found = ls.named(uri)
-    return None if found is None else (*found, found[1].place(position))
+    named_index = ls.named(uri)
+    return None if named_index is None else (*named_index, named_index[1].place(position))
 
 
 def _answer_names(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def defined(ls: CastsimServer, params: lsp.DefinitionParams) -> list[lsp.Location]:
-        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+        if (located := _at(ls, params.text_document.uri, params.position)) is None:
             return []
-        index, places, place = found
+        index, places, position = located
         uri = params.text_document.uri
-        return [lsp.Location(uri, range_of(one, places)) for one in index.definitions_for(*place)]
+        return [lsp.Location(uri, range_of(occurrence, places)) for occurrence in index.definitions_for(*position)]
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def referred(ls: CastsimServer, params: lsp.ReferenceParams) -> list[lsp.Location]:
-        found = _at(ls, params.text_document.uri, params.position)
-        symbol = None if found is None else found[0].symbol_at(*found[2])
-        if found is None or symbol is None:
+        located = _at(ls, params.text_document.uri, params.position)
+        symbol = None if located is None else located[0].symbol_at(*located[2])
+        if located is None or symbol is None:
             return []
-        wanted = [one for one in symbol.occurrences if params.context.include_declaration or not one.defines]
-        return [lsp.Location(params.text_document.uri, range_of(one, found[1])) for one in wanted]
+        wanted = [
+            occurrence
+            for occurrence in symbol.occurrences
+            if params.context.include_declaration or not occurrence.defines
+        ]
+        return [lsp.Location(params.text_document.uri, range_of(occurrence, located[1])) for occurrence in wanted]
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlighted(ls: CastsimServer, params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        found = _at(ls, params.text_document.uri, params.position)
-        symbol = None if found is None else found[0].symbol_at(*found[2])
-        return [] if found is None or symbol is None else highlights(symbol, found[1])
+        located = _at(ls, params.text_document.uri, params.position)
+        symbol = None if located is None else located[0].symbol_at(*located[2])
+        return [] if located is None or symbol is None else highlights(symbol, located[1])
 
 
 def _answer_renames(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     def may_rename(ls: CastsimServer, params: lsp.PrepareRenameParams) -> lsp.Range | None:
-        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+        if (located := _at(ls, params.text_document.uri, params.position)) is None:
             return None
-        index, places, place = found
+        index, places, position = located
         try:
-            _, item = renamable(index, *place)
+            _, item = renamable(index, *position)
         except ReadError as error:
             raise _refusal(error) from None
-        return places.range(place[0], item.column, item.end)
+        return places.range(position[0], item.column, item.end)
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     def rename(ls: CastsimServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+        if (located := _at(ls, params.text_document.uri, params.position)) is None:
             return None
-        index, places, place = found
+        index, places, position = located
         try:
-            symbol, _ = renamable(index, *place)
+            symbol, _ = renamable(index, *position)
             edits = renamed(index, symbol, params.new_name)
         except ReadError as error:
             raise _refusal(error) from None
         return lsp.WorkspaceEdit(
-            changes={params.text_document.uri: [lsp.TextEdit(range_of(one, places), new) for one, new in edits]}
+            changes={
+                params.text_document.uri: [lsp.TextEdit(range_of(occurrence, places), new) for occurrence, new in edits]
+            }
         )
 
 
 def _answer_outlines(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def outlined(ls: CastsimServer, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        found = ls.named(params.text_document.uri)
-        return [] if found is None else outline(*found)
+        named_index = ls.named(params.text_document.uri)
+        return [] if named_index is None else outline(*named_index)
 
     @server.feature(lsp.WORKSPACE_SYMBOL)
     def looked_up(ls: CastsimServer, params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
         return [
-            lsp.WorkspaceSymbol(lsp.Location(uri, one.selection_range), one.name, one.kind)
+            lsp.WorkspaceSymbol(
+                lsp.Location(uri, document_symbol.selection_range), document_symbol.name, document_symbol.kind
+            )
             for uri in ls.checker.texts
-            if (found := ls.named(uri)) is not None
-            for one in outline(*found)
-            if params.query.lower() in one.name.lower()
+            if (named_index := ls.named(uri)) is not None
+            for document_symbol in outline(*named_index)
+            if params.query.lower() in document_symbol.name.lower()
         ]
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     def folded(ls: CastsimServer, params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
-        found = ls.named(params.text_document.uri)
-        return [] if found is None else folding(found[0])
+        named_index = ls.named(params.text_document.uri)
+        return [] if named_index is None else folding(named_index[0])
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, LEGEND)
     def coloured(ls: CastsimServer, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-        found = ls.named(params.text_document.uri)
-        return lsp.SemanticTokens([]) if found is None else ls.colours.all(params.text_document.uri, *found)
+        named_index = ls.named(params.text_document.uri)
+        return lsp.SemanticTokens([]) if named_index is None else ls.colours.all(params.text_document.uri, *named_index)
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL_DELTA, LEGEND)
     def recoloured(
         ls: CastsimServer, params: lsp.SemanticTokensDeltaParams
     ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
         uri = params.text_document.uri
-        found = ls.named(uri)
-        if found is None:
+        named_index = ls.named(uri)
+        if named_index is None:
             return lsp.SemanticTokens([])
-        return ls.colours.changed(uri, *found, params.previous_result_id)
+        return ls.colours.changed(uri, *named_index, params.previous_result_id)
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, LEGEND)
     def partly_coloured(ls: CastsimServer, params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
-        found = ls.named(params.text_document.uri)
-        if found is None:
+        named_index = ls.named(params.text_document.uri)
+        if named_index is None:
             return lsp.SemanticTokens([])
-        lines = range(params.range.start.line, min(params.range.end.line + 1, len(found[0].lines)))
-        return lsp.SemanticTokens(colours(*found, lines))
+        lines = range(params.range.start.line, min(params.range.end.line + 1, len(named_index[0].lines)))
+        return lsp.SemanticTokens(colours(*named_index, lines))
 
 
 def _answer_edits(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=[*OPERAND_TRIGGERS]))
     def signed(ls: CastsimServer, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
-        known = ls.checker.texts.get(params.text_document.uri)
-        if known is None:
+        document = ls.checker.texts.get(params.text_document.uri)
+        if document is None:
             return None
-        found = signatures(known.text, *ls.places(known).place(params.position), ls.checker.settings)
+        signature_list = signatures(document.text, *ls.places(document).place(params.position), ls.checker.settings)
         units = ls.workspace.position_codec.client_num_units
-        return lsp.SignatureHelp([_signature(one, units) for one in found], shown(found)) if found else None
+        return (
+            lsp.SignatureHelp([_signature(signature, units) for signature in signature_list], shown(signature_list))
+            if signature_list
+            else None
+        )
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     async def written(ls: CastsimServer, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
-        known = ls.checker.texts.get(params.text_document.uri)
-        if known is None:
+        document = ls.checker.texts.get(params.text_document.uri)
+        if document is None:
             return []
         try:
-            new = await asyncio.to_thread(formatted, known.text, ls.checker.settings)
+            new = await asyncio.to_thread(formatted, document.text, ls.checker.settings)
         except CastsimError as error:
             raise _refusal(error) from None
         lines = new.split("\n")
-        edit = change(known.text.lines, lines)
-        if edit is None or ls.checker.texts.get(params.text_document.uri) is not known:
+        edit = change(document.text.lines, lines)
+        if edit is None or ls.checker.texts.get(params.text_document.uri) is not document:
             return []
         last = edit.first + edit.removed
-        place = Range(Position(edit.first, 0), ls.places(known).position(last, len(known.text.lines[last - 1]) + 1))
-        return [lsp.TextEdit(place, "\n".join(lines[edit.first : edit.first + edit.added]))]
+        span = Range(
+            Position(edit.first, 0), ls.places(document).position(last, len(document.text.lines[last - 1]) + 1)
+        )
+        return [lsp.TextEdit(span, "\n".join(lines[edit.first : edit.first + edit.added]))]
 
 
-def _signature(found: ShownSignature, units: Callable[[str], int]) -> lsp.SignatureInformation:
+def _signature(signature: ShownSignature, units: Callable[[str], int]) -> lsp.SignatureInformation:
     parameters = [
-        lsp.ParameterInformation((units(found.label[:start]), units(found.label[:end])))
-        for start, end in found.parameters
+        lsp.ParameterInformation((units(signature.label[:start]), units(signature.label[:end])))
+        for start, end in signature.parameters
     ]
-    return lsp.SignatureInformation(found.label, found.about or None, parameters, found.active)
+    return lsp.SignatureInformation(signature.label, signature.about or None, parameters, signature.active)
 
 
 def _refusal(error: CastsimError) -> Refused:
@@ -513,20 +535,20 @@ def _repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], se
         return []
 
 
-def _item(found: CompletionItem, place: Range) -> lsp.CompletionItem:
-    edit = lsp.TextEdit(place, found.text)
-    about = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.about) if found.about else None
+def _item(item: CompletionItem, span: Range) -> lsp.CompletionItem:
+    edit = lsp.TextEdit(span, item.text)
+    about = lsp.MarkupContent(lsp.MarkupKind.Markdown, item.about) if item.about else None
     return lsp.CompletionItem(
-        found.text, kind=_KINDS[found.kind], detail=found.detail or None, documentation=about, text_edit=edit
+        item.text, kind=_KINDS[item.kind], detail=item.detail or None, documentation=about, text_edit=edit
     )
 
 
-def _action(uri: str, found: Repair, given: list[lsp.Diagnostic], places: TextPlaces) -> lsp.CodeAction:
-    edits = [lsp.TextEdit(places.range(one.line, one.column, one.end), one.text) for one in found.edits]
+def _action(uri: str, repair: Repair, given: list[lsp.Diagnostic], places: TextPlaces) -> lsp.CodeAction:
+    edits = [lsp.TextEdit(places.range(edit.line, edit.column, edit.end), edit.text) for edit in repair.edits]
     return lsp.CodeAction(
-        found.title,
+        repair.title,
         kind=lsp.CodeActionKind.QuickFix,
         diagnostics=given,
-        is_preferred=found.preferred or None,
+        is_preferred=repair.preferred or None,
         edit=lsp.WorkspaceEdit(changes={uri: edits}),
     )

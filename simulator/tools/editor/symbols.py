@@ -73,7 +73,7 @@ class Symbol:
     @property
     def definitions(self) -> tuple[Occurrence, ...]:
         """The occurrences that define it."""
-        return tuple(one for one in self.occurrences if one.defines)
+        return tuple(occurrence for occurrence in self.occurrences if occurrence.defines)
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +123,7 @@ class SymbolLine:
     """The colours in the client's encoding, cached by `castsim.tools.editor.navigation`."""
 
     def __post_init__(self) -> None:
-        self.names = frozenset(one.name for one in self.items)
+        self.names = frozenset(item.name for item in self.items)
 
 
 class SymbolIndex:
@@ -156,22 +156,28 @@ class SymbolIndex:
         """Return the name at a position, from 1; the end of a name still belongs to it."""
         if not 1 <= line <= len(self.lines):
             return None
-        found = [one for one in self.items(line - 1) if one[0].column <= column <= one[0].end]
-        return next((one for one in found if column < one[0].end), found[0] if found else None)
+        candidates = [
+            candidate for candidate in self.items(line - 1) if candidate[0].column <= column <= candidate[0].end
+        ]
+        return next(
+            (candidate for candidate in candidates if column < candidate[0].end), candidates[0] if candidates else None
+        )
 
     def symbol_at(self, line: int, column: int) -> Symbol | None:
         """Return the symbol of the name at a position; None if there is no name."""
-        found = self.item_at(line, column)
-        return None if found is None else self.symbol(found[0].name, found[1])
+        located = self.item_at(line, column)
+        return None if located is None else self.symbol(located[0].name, located[1])
 
     def symbol(self, name: str, block: TextBlock | None) -> Symbol:
         """Return the symbol of a name in a block."""
-        found = self.occurrences(name)
-        homes = {where for one, where in found if one.defines}
+        occurrences = self.occurrences(name)
+        homes = {where for occurrence, where in occurrences if occurrence.defines}
         own = _home(block, homes)
-        mine = tuple(one for one, where in found if _home(where, homes) is own)
-        kinds = [one.kind for one in mine if one.defines] or [one.kind for one in mine]
-        return Symbol(name, kinds[0], tuple(sorted(mine, key=lambda one: (one.line, one.column))))
+        mine = tuple(occurrence for occurrence, where in occurrences if _home(where, homes) is own)
+        kinds = [occurrence.kind for occurrence in mine if occurrence.defines] or [
+            occurrence.kind for occurrence in mine
+        ]
+        return Symbol(name, kinds[0], tuple(sorted(mine, key=lambda occurrence: (occurrence.line, occurrence.column))))
 
     def occurrences(self, name: str) -> list[tuple[Occurrence, TextBlock | None]]:
         """Return all occurrences of a name, with the blocks that they belong to."""
@@ -196,22 +202,22 @@ class SymbolIndex:
 
     def taken(self, symbol: Symbol, new: str) -> Occurrence | None:
         """Return a definition that a new name of a symbol would collide with."""
-        homes = {where for one, where in self.occurrences(symbol.name) if one in symbol.definitions}
+        homes = {where for occurrence, where in self.occurrences(symbol.name) if occurrence in symbol.definitions}
         around = {id(block) for home in homes if home is not None for block in home.within()}
-        for one, where in self.occurrences(new):
+        for occurrence, where in self.occurrences(new):
             inside = where is None or id(where) in around or any(block in homes for block in where.within())
-            if one.defines and inside:
-                return one
+            if occurrence.defines and inside:
+                return occurrence
         return None
 
     def all_definitions(self) -> Mapping[TextBlock | None, list[tuple[Item, int]]]:
         """Return all definitions, with their lines from 1, by block."""
-        found: dict[TextBlock | None, list[tuple[Item, int]]] = defaultdict(list)
+        definitions: dict[TextBlock | None, list[tuple[Item, int]]] = defaultdict(list)
         for number in range(len(self.lines)):
             for item, block in self.items(number):
                 if item.defines and not item.grouped:
-                    found[block].append((item, number + 1))
-        return found
+                    definitions[block].append((item, number + 1))
+        return definitions
 
     def folds(self) -> Iterator[tuple[int, int, bool]]:
         """Yield the ranges that can be folded: first and last line, from 1, and whether the range is a comment."""
@@ -242,10 +248,10 @@ class SymbolIndex:
 def _home(block: TextBlock | None, homes: set[TextBlock | None]) -> TextBlock | None:
     """Return the nearest block, from this one outwards, that defines a name; else the outermost one."""
     last = None
-    for each in block.within() if block is not None else ():
-        if each in homes:
-            return each
-        last = each
+    for home in block.within() if block is not None else ():
+        if home in homes:
+            return home
+        last = home
     return None if None in homes else last
 
 
@@ -271,14 +277,14 @@ class AssemblyIndex(SymbolIndex):
 
     def __init__(self, lines: Sequence[str], earlier: AssemblyIndex | None = None) -> None:
         super().__init__(lines)
-        known = {} if earlier is None else earlier.known
+        known_lines = {} if earlier is None else earlier.known
         self.known: dict[str, SymbolLine] = {}
         self.block_of = [None] * len(lines)
         plain = _without_blocks(lines)
         for text in plain:
             line = self.known.get(text)
             if line is None:
-                self.known[text] = line = known.get(text) or _assembly_line(text)
+                self.known[text] = line = known_lines.get(text) or _assembly_line(text)
             self.lines.append(line)
         self._find_blocks(plain)
 
@@ -302,18 +308,18 @@ class AssemblyIndex(SymbolIndex):
         symbol = self.symbol_at(line, column)
         if symbol is None or symbol.kind is not SymbolKind.REGISTER:
             return () if symbol is None else symbol.definitions
-        writes = [one for one in symbol.definitions if one.line != line or one.column == column]
-        own = [one for one in writes if one.line == line]
+        writes = [write for write in symbol.definitions if write.line != line or write.column == column]
+        own = [write for write in writes if write.line == line]
         return tuple(own or self._reaching(line, writes))
 
     def _reaching(self, line: int, writes: Sequence[Occurrence]) -> list[Occurrence]:
-        before = [one for one in writes if one.line < line]
-        found = before[-1:]
+        before = [write for write in writes if write.line < line]
+        reaching = before[-1:]
         for loop in self.blocks:
             if loop.head == _LOOP and loop.line < line < loop.end:
-                behind = [one for one in writes if line < one.line < loop.end]
-                found += [one for one in behind[-1:] if one not in found]
-        return found or list(writes)[:1]
+                behind = [write for write in writes if line < write.line < loop.end]
+                reaching += [write for write in behind[-1:] if write not in reaching]
+        return reaching or list(writes)[:1]
 
     def key(self, written: str) -> str:
         """Return the key of a name in the index."""
@@ -321,8 +327,10 @@ class AssemblyIndex(SymbolIndex):
 
     def taken(self, symbol: Symbol, new: str) -> Occurrence | None:
         """Return an occurrence that a new name would collide with; a register collides wherever it occurs."""
-        found = [one for one, _ in self.occurrences(new)]
-        return next((one for one in found if one.defines or symbol.kind is SymbolKind.REGISTER), None)
+        occurrences = [occurrence for occurrence, _ in self.occurrences(new)]
+        return next(
+            (occurrence for occurrence in occurrences if occurrence.defines or symbol.kind is SymbolKind.REGISTER), None
+        )
 
 
 def _without_blocks(lines: Sequence[str]) -> Sequence[str]:
@@ -341,7 +349,7 @@ def _assembly_line(written: str) -> SymbolLine:
     source = AssemblySource(written.replace("/*", "  "), "")
     if source.comments:
         declared = tuple(_declared(written))
-        return SymbolLine(declared, tuple((one.column, one.end, TokenType.VARIABLE) for one in declared))
+        return SymbolLine(declared, tuple((item.column, item.end, TokenType.VARIABLE) for item in declared))
     text = source.lines[0]
     items: list[Item] = []
     colours: list[Coloured] = []
@@ -366,21 +374,21 @@ def _instruction(words: Sequence[Word]) -> Iterator[Item]:
     name, _, suffix = words[0].text.lower().partition(".")
     mnemonic = ALIASES.get(name, name)
     forms = forms_of(mnemonic) or forms_of(f"{mnemonic}.{suffix.partition('.')[0]}")
-    roles = [[each.role for each in form.operands if each.role not in SELECTORS] for form in forms]
+    roles = [[operand.role for operand in form.operands if operand.role not in SELECTORS] for form in forms]
     position = 0
-    for place, word in enumerate(words[1:], 1):
+    for index, word in enumerate(words[1:], 1):
         if word.text == ",":
             position += 1
             continue
-        if "=" in (words[place - 1].text, words[place + 1].text if place + 1 < len(words) else ""):
+        if "=" in (words[index - 1].text, words[index + 1].text if index + 1 < len(words) else ""):
             continue
         here = {own[position] for own in roles if position < len(own)}
         column, end = word.column + 1, word.column + len(word.text) + 1
         if names := _registers(word.text):
             end = min(end, column + max(map(len, names))) if names[0][0] == "%" else end  # `%d.x.1` is a part of `%d.x`
             writes = here == {"dest"} or ("dest" in here and position == 0)
-            for each in names:
-                yield Item(each, column, end, defines=writes, kind=SymbolKind.REGISTER, grouped=len(names) > 1)
+            for register_name in names:
+                yield Item(register_name, column, end, defines=writes, kind=SymbolKind.REGISTER, grouped=len(names) > 1)
         elif "tensor" in here and _NUMBER.fullmatch(word.text):
             yield Item(_tensor(word.text), column, end, kind=SymbolKind.TENSOR)
         elif mnemonic in _JUMPS_AND_LOOPS and _IDENTIFIER.fullmatch(word.text) and word.text.upper() not in SPECIALS:
@@ -388,11 +396,11 @@ def _instruction(words: Sequence[Word]) -> Iterator[Item]:
 
 
 def _assembly_coloured(words: Sequence[Word]) -> Iterator[Coloured]:
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         column, end = word.column + 1, word.column + len(word.text) + 1
-        if place == 0:
+        if index == 0:
             yield column, end, TokenType.FUNCTION
-        elif _registers(word.text) and words[place - 1].text != "=":
+        elif _registers(word.text) and words[index - 1].text != "=":
             yield column, end, TokenType.VARIABLE
         elif word.text[0].isdigit():
             yield column, end, TokenType.NUMBER
@@ -402,16 +410,16 @@ def _assembly_coloured(words: Sequence[Word]) -> Iterator[Coloured]:
 
 def _declared(text: str) -> Iterator[Item]:
     """Yield the declarations of a `// castsim:` comment."""
-    found = _DECLARED.search(text, text.index("castsim"))
-    if found is None:
+    match = _DECLARED.search(text, text.index("castsim"))
+    if match is None:
         return
-    name = "register" if found["register"] else "tensor"
-    column, end = found.start(name) + 1, found.end(name) + 1
-    if found["tensor"]:
-        yield Item(_tensor(found["number"]), column, end, defines=True, kind=SymbolKind.TENSOR)
+    name = "register" if match["register"] else "tensor"
+    column, end = match.start(name) + 1, match.end(name) + 1
+    if match["tensor"]:
+        yield Item(_tensor(match["number"]), column, end, defines=True, kind=SymbolKind.TENSOR)
     else:
-        for each in _registers(found["register"]):
-            yield Item(each, column, end, defines=True, kind=SymbolKind.REGISTER)
+        for register_name in _registers(match["register"]):
+            yield Item(register_name, column, end, defines=True, kind=SymbolKind.REGISTER)
 
 
 def _tensor(number: str) -> str:
@@ -420,11 +428,11 @@ def _tensor(number: str) -> str:
 
 def _registers(text: str) -> tuple[str, ...]:
     """Return the registers that a word names: one, those of a group, or none."""
-    found = _REGISTER.fullmatch(text)
-    if found is None:
+    match = _REGISTER.fullmatch(text)
+    if match is None:
         named = VIRTUAL_REGISTER.fullmatch(text)
         return () if named is None else (f"%{named[1].lower()}.{named[2]}",)
-    file, index = File(found[1].upper()), int(found[2])
+    file, index = File(match[1].upper()), int(match[2])
     whole, count = GROUPED.get(file, (file, 1))
     return tuple(f"{whole}{number}" for number in range(index, index + count))
 
@@ -482,14 +490,14 @@ class TileIndex(SymbolIndex):
 
     def __init__(self, lines: Sequence[str], earlier: TileIndex | None = None) -> None:
         super().__init__(lines)
-        known = {} if earlier is None else earlier.known
+        known_lines = {} if earlier is None else earlier.known
         self.known: dict[str, TileLine] = {}
         self._parameters: dict[int, frozenset[str]] = {}
         state = _State()
         for number, text in enumerate(lines):
             line = self.known.get(text)
             if line is None:
-                self.known[text] = line = known.get(text) or _tile_line(text)
+                self.known[text] = line = known_lines.get(text) or _tile_line(text)
             self.lines.append(line)
             self.block_of.append(state.block)
             if not line.plain or not state.between:
@@ -533,7 +541,7 @@ class TileIndex(SymbolIndex):
         if text == "func.func":  # whatever is still open, functions do not nest
             while state.block is not None and state.block.head != "module":
                 state.block.end, state.block = number, state.block.outer
-            state.braces = [one for one in state.braces if one is not None and one.head == "module"]
+            state.braces = [brace for brace in state.braces if brace is not None and brace.head == "module"]
             state.head, state.depth, state.pending = "func", 0, []
         if "." in text or text in ("module", "else", "do"):
             state.opener, state.name = text, ""
@@ -552,8 +560,8 @@ class TileIndex(SymbolIndex):
             block = TextBlock(state.opener, number + 1, state.block, state.name)
             state.braces.append(block)
             self.blocks.append(block)
-            for place, item in state.pending:
-                self.placed[place].append((item, block))
+            for line_index, item in state.pending:
+                self.placed[line_index].append((item, block))
             state.block, state.pending, state.head, state.depth = block, [], "", 0
         elif text == ":" and not state.depth and state.head == "block":
             state.head = ""
@@ -579,7 +587,7 @@ class TileIndex(SymbolIndex):
         return frozenset() if block is None else self._arguments(block)
 
     def _arguments(self, block: TextBlock) -> frozenset[str]:
-        function = next((one for one in block.within() if one.head == "func.func"), None)
+        function = next((enclosing for enclosing in block.within() if enclosing.head == "func.func"), None)
         if function is None:
             return frozenset()
         if id(function) not in self._parameters:
@@ -634,17 +642,17 @@ def _tile_coloured(tokens: Tokens, index: int) -> Iterator[Coloured]:
 
 def _results(tokens: Tokens) -> frozenset[int]:
     """Return the tokens that name results: `%a, %b:2 = operation`."""
-    found = set()
+    positions = set()
     for index, text in enumerate(tokens.texts):
         if text != "=" or index == 0 or tokens.kinds[index + 1] in (TokenKind.VALUE, TokenKind.PUNCTUATION):
             continue
-        place = index - 1
-        while place >= 0 and tokens.kinds[place] is TokenKind.VALUE:
-            found.add(place)
-            if place < 2 or tokens.texts[place - 1] != ",":
+        position = index - 1
+        while position >= 0 and tokens.kinds[position] is TokenKind.VALUE:
+            positions.add(position)
+            if position < 2 or tokens.texts[position - 1] != ",":
                 break
-            place -= 2
-    return frozenset(found)
+            position -= 2
+    return frozenset(positions)
 
 
 def _value(tokens: Tokens, index: int, results: frozenset[int], state: _State | None) -> tuple[Item, bool]:

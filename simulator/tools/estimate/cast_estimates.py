@@ -324,7 +324,7 @@ class Estimates(PlotMixin[Literal["shapes"]]):
 
     def __repr__(self) -> str:
         taken = self.cycles[~self.reasons.astype(bool)]
-        least, most = (f"{int(found):,}" for found in (taken.min(), taken.max())) if taken.size else ("", "")
+        least, most = (f"{int(extreme):,}" for extreme in (taken.min(), taken.max())) if taken.size else ("", "")
         cycles = f": {least} to {most} cycles" if taken.size else ""
         refused = f", {self.cycles.size - taken.size:,} rejected" if taken.size < self.cycles.size else ""
         return f"<Estimates {self.cycles.size:,} shapes{cycles}{refused}>"
@@ -347,14 +347,14 @@ def timed_alone(chip: Target, lowered: LoweredInstruction, text: str, placement:
 def of_timing(timing: Timing) -> Estimate:
     """Return the estimate of the single simulated instruction."""
     execution = timing.executions[0]
-    found = []
+    remaining = []
     for name, pipe in timing.pipes.items():
         # Before it starts, as its convention has it, the scalar unit works for it and no other pipe has anything to do.
         spent = Cause.BUSY if name == bare(Pipe.S) else Cause.EMPTY
         left = {cause: cycles - execution.start * (cause is spent) for cause, cycles in pipe.causes.items()}
-        found.append({cause: cycles for cause, cycles in left.items() if cycles})
+        remaining.append({cause: cycles for cause, cycles in left.items() if cycles})
     # The pipe that converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.
-    causes = min(found, key=lambda causes: causes.get(Cause.EMPTY, 0))
+    causes = min(remaining, key=lambda causes: causes.get(Cause.EMPTY, 0))
     return Estimate(execution.end - execution.start, bound_by(causes), causes, facts=timing.facts)
 
 

@@ -108,10 +108,13 @@ class LikeLaunches:
         _, first, places = np.unique(key, return_index=True, return_inverse=True)
         keys = map(tuple, smallest[:, first].T.tolist())
         given = np.stack(shape)[:, first].T
-        estimates = [self._simulated(each, CastShape(*one)) for each, one in zip(keys, given.tolist(), strict=True)]
-        rows = np.array([[each.causes.get(cause, 0) for cause in Cause] for each in estimates], np.int64).T
+        estimates = [
+            self._simulated(launch_key, CastShape(*sizes))
+            for launch_key, sizes in zip(keys, given.tolist(), strict=True)
+        ]
+        rows = np.array([[estimate.causes.get(cause, 0) for cause in Cause] for estimate in estimates], np.int64).T
         causes = tuple((cause, rows[number][places]) for number, cause in enumerate(Cause) if cause is not Cause.EMPTY)
-        return CastCycles(np.array([each.cycles for each in estimates], np.int64)[places], causes, 0)
+        return CastCycles(np.array([estimate.cycles for estimate in estimates], np.int64)[places], causes, 0)
 
     def _smallest(self, shape: CastShape, arithmetic: NumberFunctions) -> CastShape:
         """Return the smallest shape with an equivalent launch."""
@@ -133,7 +136,7 @@ class LikeLaunches:
         like = CastShape(rows, strides[0], strides[1], choose(padded, shape.valid_rows, 1), cols, cols)
         alike = choose(padded, self.elements[1], self.elements[0]) > 0
         alike = alike & (count > 0) & (self.placement.second(shape, arithmetic) % (turn // 8) == 0)
-        return CastShape._make(choose(alike, other, one) for one, other in zip(shape, like, strict=True))
+        return CastShape._make(choose(alike, other, axis) for axis, other in zip(shape, like, strict=True))
 
     def _simulated(self, key: tuple[int, ...], shape: CastShape) -> Estimate:
         """Return the estimate of a shape from that of the smallest equivalent one, or its own if that does not fit."""
@@ -149,10 +152,14 @@ class LikeLaunches:
 
     def _early_end(self, shape: CastShape) -> Estimate | None:
         """Return the estimate of a shape from the launch of many trips; None if it has none."""
-        padded, each, count = shape.rows > 1, self.elements[shape.rows > 1], shape.valid_cols * min(shape.valid_rows, 1)
-        if not (each and count) or self.placement.second(shape, SCALAR) % (self.target.banks.groups * BLOCK):
+        padded, per_trip, count = (
+            shape.rows > 1,
+            self.elements[shape.rows > 1],
+            shape.valid_cols * min(shape.valid_rows, 1),
+        )
+        if not (per_trip and count) or self.placement.second(shape, SCALAR) % (self.target.banks.groups * BLOCK):
             return None
-        trips = shape.valid_rows if padded else -(-count // each)
+        trips = shape.valid_rows if padded else -(-count // per_trip)
         kind = shape[1:3] + shape[4:] if padded else ()
         if trips < 2 or (not padded and count < self.headed):
             return None
@@ -160,7 +167,7 @@ class LikeLaunches:
         if len(ends) < trips - 1:
             ends = self.ends[kind] = self._ends(shape, 1 << trips.bit_length())
         end = ends[trips - 2]
-        if end.cycles <= self.restores or (end.waited and not padded and count % each):
+        if end.cycles <= self.restores or (end.waited and not padded and count % per_trip):
             return None
         return Estimate(end.cycles, bound_by(end.causes), end.causes)
 
@@ -181,5 +188,5 @@ class LikeLaunches:
 
 
 def _account(estimate: Estimate) -> CastCycles:
-    causes = tuple((each, estimate.causes.get(each, 0)) for each in Cause if each is not Cause.EMPTY)
+    causes = tuple((cause, estimate.causes.get(cause, 0)) for cause in Cause if cause is not Cause.EMPTY)
     return CastCycles(estimate.cycles, causes, 0)

@@ -82,45 +82,47 @@ def estimate_tile_operation(
         ReadError: the operation or format is unknown. IllegalError, TileError, ScratchError: see `castsim.isa.errors`.
     """
     chip = load_target(target)
-    known = VECTOR_OPERATIONS.get(operation.lower())
-    if known is None:
+    vector_operation = VECTOR_OPERATIONS.get(operation.lower())
+    if vector_operation is None:
         raise ReadError(f"unknown operation '{operation}'", legal=closest(operation.lower(), VECTOR_OPERATIONS))
     lowerer, tiles, fmt = lowerer_of(chip), tile_target(chip), format_named(element)
     region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
     behind = 0
-    if known.kind is Kind.COMPARE:  # its bits have the shape of what is compared, or whole units are compared
+    if (
+        vector_operation.kind is Kind.COMPARE
+    ):  # its bits have the shape of what is compared, or whole units are compared
         unit = tiles.tile_arithmetic.compare_bytes
         whole = whole_units(region[1], lowerer.element_bits(fmt), unit) if unit else 0
         cols = cols if unit else -(-cols // BLOCK) * BLOCK
         behind = max(0, whole - cols) * lowerer.element_bits(fmt) // 8
-    facts = tiles.tile_operation(known.mnemonic)
-    scratch = scratch or (known.kind in _WITH_SCRATCH and facts is not None and facts.tmp == "used")
+    facts = tiles.tile_operation(vector_operation.mnemonic)
+    scratch = scratch or (vector_operation.kind in _WITH_SCRATCH and facts is not None and facts.tmp == "used")
 
     def laid_out(*, on_source: bool) -> tuple[ResolvedTileOp, str]:
-        operands = _Operands(lowerer, known, fmt, (rows, cols), region, tiles.estimated_alignment)
+        operands = _Operands(lowerer, vector_operation, fmt, (rows, cols), region, tiles.estimated_alignment)
         operands.runtime_valid, operands.behind = runtime_valid, behind
         work = operands.lay_out(scratch=scratch, in_place=on_source)
         placed = None if tiles.apart is None else _apart(work, behind, tiles.apart, tiles.memories["ub"].capacity_bytes)
         return (work, CONSECUTIVE) if placed is None else placed
 
     try:
-        work, placement = laid_out(on_source=in_place or known.in_place)
+        work, placement = laid_out(on_source=in_place or vector_operation.in_place)
         # Where sources need no distance, operands in one bank cost no cycle.
         roomy = placement == APART or tiles.apart is None or not tiles.apart.sources_bytes
     except TileError:
-        if in_place is not None or known.kind not in _IN_PLACE:
+        if in_place is not None or vector_operation.kind not in _IN_PLACE:
             raise
         roomy = False
-    if not roomy and in_place is None and known.kind in _IN_PLACE:
+    if not roomy and in_place is None and vector_operation.kind in _IN_PLACE:
         work, placement = laid_out(on_source=True)[0], IN_PLACE
-    return timed_alone(chip, lowerer.work(work), f"{known.mnemonic} {element}", placement)
+    return timed_alone(chip, lowerer.work(work), f"{vector_operation.mnemonic} {element}", placement)
 
 
 def _apart(work: ResolvedTileOp, behind: int, rule: TilePlacement, capacity: int) -> tuple[ResolvedTileOp, str] | None:
     """Return the operation with its operands in different banks, and the placement; None if the buffer has no room."""
     others = [tile for tile in (work.mask, work.tmp, work.counts, *work.further) if tile is not None]
     tiles = [*work.sources, work.dst, *others]
-    number = {start: place for place, start in enumerate(dict.fromkeys(tile.address for tile in tiles))}
+    number = {start: index for index, start in enumerate(dict.fromkeys(tile.address for tile in tiles))}
     sizes = [max(tile.end for tile in tiles if tile.address == start) - start + behind for start in number]
     sources, result = [number[tile.address] for tile in work.sources], number[work.dst.address]
     pairs = [(*pair, False) for pair in combinations(sources, 2)]

@@ -99,13 +99,13 @@ class ArrayEstimator(ABC):
         """Return the estimates of the shapes to which the arguments broadcast."""
         given = [_integers(name, value) for name, value in zip(_NAMES, extents, strict=True)]
         try:
-            known = np.broadcast_arrays(*(value for value in given if value is not None))
+            arrays = np.broadcast_arrays(*(value for value in given if value is not None))
         except ValueError:
             shapes = ", ".join(str(value.shape) for value in given if value is not None)
             raise ReadError(f"extents of shapes {shapes} do not broadcast to one shape") from None
-        columns, extent = iter(value.reshape(-1) for value in known), known[0].shape
+        columns, extent = iter(value.reshape(-1) for value in arrays), arrays[0].shape
         flat = [None if value is None else next(columns) for value in given]
-        size, arithmetic = known[0].size, of_arrays()
+        size, arithmetic = arrays[0].size, of_arrays()
         cycles = np.zeros(size, np.int64)
         causes = np.zeros((len(Cause), size), np.int64)
         reasons = np.full(size, None, object)
@@ -136,7 +136,7 @@ class ArrayEstimator(ABC):
             {cause: row.reshape(extent) for cause, row in zip(Cause, causes, strict=True) if row.any()},
             reasons.reshape(extent),
             dict(
-                zip((name for name, value in zip(_NAMES, given, strict=True) if value is not None), known, strict=True)
+                zip((name for name, value in zip(_NAMES, given, strict=True) if value is not None), arrays, strict=True)
             ),
         )
 
@@ -168,10 +168,10 @@ def _integers(name: str, value: Any) -> Integers | None:
     """
     if value is None:
         return None
-    found = np.asarray(value)
-    if found.dtype.kind not in "iu":
-        raise ReadError(f"{name}: must be integers, not {found.dtype}")
-    return found.astype(np.int64, copy=False)
+    integers = np.asarray(value)
+    if integers.dtype.kind not in "iu":
+        raise ReadError(f"{name}: must be integers, not {integers.dtype}")
+    return integers.astype(np.int64, copy=False)
 
 
 # Estimates of casts: a pair of formats on a target is resolved once, for any shape, single or in arrays.
@@ -233,7 +233,7 @@ def _resolve(
     wanted = None
     if saturation is not None:
         if saturation not in tuple(Saturation):
-            raise ReadError(f"unknown saturation '{saturation}'", legal=[str(each) for each in Saturation])
+            raise ReadError(f"unknown saturation '{saturation}'", legal=[str(choice) for choice in Saturation])
         wanted = Saturation(saturation)
     asked = CastAsked(format_named(src), format_named(dst), rounding, wanted, bool(scratch))
     return ESTIMATORS.of(target)(target, asked)
@@ -447,8 +447,8 @@ class TileEstimator(ArrayEstimator):
         """Return the estimate of one shape."""
         shape = shape_of(*extents)
         if self._form is None or not self.is_closed(shape, SCALAR):
-            found = self.simulated(shape)
-            return Estimate(found.cycles, found.bound_by, found.causes, asked)
+            simulated = self.simulated(shape)
+            return Estimate(simulated.cycles, simulated.bound_by, simulated.causes, asked)
         return _estimate(self._form.account(shape, SCALAR), asked)
 
     def simulate(self, *extents: int | None) -> Estimate:
@@ -493,12 +493,12 @@ class TileEstimator(ArrayEstimator):
                 causes[PLACE[cause]] = row
         for index in np.flatnonzero(~closed).tolist():
             try:
-                found = self.simulated(CastShape(*(int(column[index]) for column in shape)))
+                simulated = self.simulated(CastShape(*(int(column[index]) for column in shape)))
             except CastsimError as error:
                 error.span = Span(f"<estimate of shape {start + index}>", 1, 1)
                 raise
-            cycles[index] = found.cycles
-            causes[:, index] = [found.causes.get(cause, 0) for cause in Cause]
+            cycles[index] = simulated.cycles
+            causes[:, index] = [simulated.causes.get(cause, 0) for cause in Cause]
 
 
 def _estimate(account: CastCycles, asked: EstimateBasis | None) -> Estimate:
@@ -560,18 +560,20 @@ def estimate_load(
     lines, length = (cols, rows) if by_column else (rows, cols)
     if lines % transfers:
         raise TileError(f"{lines} lines cannot be shared by {transfers} transfers")
-    lowerer, fmt, each = lowerer_of(chip), format_named(element), lines // transfers
+    lowerer, fmt, line_elements = lowerer_of(chip), format_named(element), lines // transfers
     bits = lowerer.element_bits(fmt)
     per_block = max(1, chip.memories["ub"].alignment_bytes * 8 // bits)
     padded = -(-length // per_block) * per_block
     if by_column:
         # A tile counts every part of a view as further rows of the same columns.
-        held = -(-transfers * length // per_block) * per_block
-        kind = TileType("vec", fmt.name, held, each, transfers * length, each, block_layout="col_major")
-        sizes, strides = (1, 1, transfers, length, each), (0, 0, each * length, 1, length)
+        padded_rows = -(-transfers * length // per_block) * per_block
+        kind = TileType(
+            "vec", fmt.name, padded_rows, line_elements, transfers * length, line_elements, block_layout="col_major"
+        )
+        sizes, strides = (1, 1, transfers, length, line_elements), (0, 0, line_elements * length, 1, length)
     else:
         kind = TileType("vec", fmt.name, lines, padded, lines, length)
-        sizes, strides = (1, 1, transfers, each, length), (0, 0, each * length, length, 1)
+        sizes, strides = (1, 1, transfers, line_elements, length), (0, 0, line_elements * length, length, 1)
     tile = Tile("dst", fmt, kind, 0, kind.valid_rows or 0, kind.valid_cols or 0, bits)
     lowerer.check_tile(tile, HERE)
     part = Part("src", fmt, 0, sizes, strides, "dn" if by_column else "nd")

@@ -90,7 +90,7 @@ class KernelEstimator(ArrayEstimator):
         if not path.hops:
             raise IllegalError(f"{target.name}: {asked.src.name} -> {asked.dst.name} is not a conversion")
         self.kernel = pipelined(path, _mode(target, asked.rounding), target)
-        self._busy = [sum(slot is each for slot, _ in self.kernel.instructions) for each in Slot]
+        self._busy = [sum(slot is issue_slot for slot, _ in self.kernel.instructions) for issue_slot in Slot]
 
     def one(self, *extents: int | None, asked: EstimateBasis | None = None) -> Estimate:
         """Return the estimate of one shape."""
@@ -114,14 +114,14 @@ class KernelEstimator(ArrayEstimator):
         """Estimate a chunk of shapes, the first being number `start`."""
         good = _is_legal(shape)
         if not good.all():
-            place = int((~good).argmax())
+            index = int((~good).argmax())
             _check(
-                CastShape(*(int(column[place]) for column in shape)), Span(f"<estimate of shape {start + place}>", 1, 1)
+                CastShape(*(int(column[index]) for column in shape)), Span(f"<estimate of shape {start + index}>", 1, 1)
             )
-        found, bundles, busy = self._extent(self._steps(shape, arithmetic), arithmetic)
-        cycles[:] = found
+        cycles_found, bundles, busy = self._extent(self._steps(shape, arithmetic), arithmetic)
+        cycles[:] = cycles_found
         causes[PLACE[Cause.BUSY]] = busy
-        causes[PLACE[Cause.DRAIN]] = found - bundles
+        causes[PLACE[Cause.DRAIN]] = cycles_found - bundles
         causes[PLACE[Cause.EMPTY]] = bundles - busy
 
     def tree(self, steps: int) -> Tree:
@@ -186,7 +186,7 @@ def pipelined(path: Path, mode: str, target: VliwTarget) -> OverlappedStep:
                 places=tuple(places),
                 interval=interval,
                 length=max(places) + 1,
-                last=max(place + each.effect for place, each in zip(places, operations, strict=True)),
+                last=max(offset + step.effect for offset, step in zip(places, operations, strict=True)),
                 elements=elements,
             )
     raise IllegalError(f"{target.name}: no schedule of {path} repeats within {_LONGEST} bundles")
@@ -200,23 +200,23 @@ def _folded(
     Instructions keep their order and distances or move further apart.
     """
     taken: dict[int, dict[Slot, str]] = {}
-    held: set[tuple[Slot, int]] = set()
+    cells_taken: set[tuple[Slot, int]] = set()
     places = [0] * len(flat)
     delay = 0
     for index in sorted(range(len(flat)), key=lambda index: (flat[index], index)):
         slot, text = instructions[index]
         for _ in range(interval):
-            place = flat[index] + delay
-            cells = {(slot, (place + cycle) % interval) for cycle in range(occupied[index])}
-            beside = {**taken.get(place % interval, {}), slot: text}
-            if len(cells) == occupied[index] and held.isdisjoint(cells) and _may_stand(beside, target):
+            offset = flat[index] + delay
+            cells = {(slot, (offset + cycle) % interval) for cycle in range(occupied[index])}
+            beside = {**taken.get(offset % interval, {}), slot: text}
+            if len(cells) == occupied[index] and cells_taken.isdisjoint(cells) and _may_stand(beside, target):
                 break
             delay += 1
         else:
             return None
-        held |= cells
-        taken[place % interval] = beside
-        places[index] = place
+        cells_taken |= cells
+        taken[offset % interval] = beside
+        places[index] = offset
     return places
 
 
@@ -242,15 +242,15 @@ def _instructions(sequence: Sequence, target: VliwTarget) -> list[tuple[Slot, st
     advances: list[EmittedInstruction] = []
     kept: list[SequenceRegister] = []
     shared = sequence.register()
-    for ports, found in ((sequence.inputs, loads), (sequence.outputs, stores)):
+    for ports, instructions in ((sequence.inputs, loads), (sequence.outputs, stores)):
         for register in (register for port in ports for register in port.registers):
             own = sequence.register()
             kept.append(own)
             address = (shared, own) if two_parts else (own,)
-            if found is loads:
-                found.append(EmittedInstruction(Slot.LOAD, "ld_l_v", (register, *address)))
+            if instructions is loads:
+                instructions.append(EmittedInstruction(Slot.LOAD, "ld_l_v", (register, *address)))
             else:
-                found.append(EmittedInstruction(Slot.STORE, "st_l_v", (*address, register)))
+                instructions.append(EmittedInstruction(Slot.STORE, "st_l_v", (*address, register)))
             if not two_parts:
                 advances.append(EmittedInstruction(Slot.SPU, "add.i32", (own, own, target.registers.vector_bytes)))
     steps = [*loads, *sequence.steps, *stores, *advances]
@@ -283,12 +283,12 @@ class _Maker:
 
     def node(self, number: int, steps: int) -> Lowered:
         """Return bundle `number` of a run of a number of steps."""
-        found: dict[Slot, str] = {}
-        for (slot, text), place in zip(self._kernel.instructions, self._kernel.places, strict=True):
-            step, rest = divmod(number - place, self._kernel.interval)
+        texts: dict[Slot, str] = {}
+        for (slot, text), offset in zip(self._kernel.instructions, self._kernel.places, strict=True):
+            step, rest = divmod(number - offset, self._kernel.interval)
             if rest == 0 and 0 <= step < steps:
-                found[slot] = text
-        return self._bundle(_line(found))
+                texts[slot] = text
+        return self._bundle(_line(texts))
 
     def loop_instruction(self) -> Lowered:
         """Return the bundle that starts the loop: alone, because its immediates require that."""
@@ -313,10 +313,10 @@ def _mode(target: VliwTarget, asked: str | None) -> str:
     modes = target.convert_rounding.modes
     if asked is None:
         return target.convert_rounding.default
-    found = [word for word, mode in modes.items() if asked.lower() in (word, mode.rounding)]
-    if not found:
+    words = [word for word, mode in modes.items() if asked.lower() in (word, mode.rounding)]
+    if not words:
         raise ReadError(f"unknown rounding mode '{asked}'", legal=modes)
-    return found[0]
+    return words[0]
 
 
 def _is_legal(shape: CastShape) -> Number:

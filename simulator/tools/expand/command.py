@@ -34,15 +34,15 @@ def execute(options: Namespace) -> CommandOutcome:
     )
     refuse_source(options.out, options.file)
     if language_of(options.file) == TILELANG:
-        found = language_module(TILELANG).kernel_of(options, options.file).text
+        program = language_module(TILELANG).kernel_of(options, options.file).text
     else:
         refuse_tilelang(options, options.file)
-        found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
+        program = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
     if options.out is not None:
-        write_program(Path(options.out), found)
+        write_program(Path(options.out), program)
 
     def text(_: int) -> RenderableType:
-        shown = found.rstrip("\n") if options.out is None else f"written to {options.out}"
+        shown = program.rstrip("\n") if options.out is None else f"written to {options.out}"
         return plain(shown)
 
-    return CommandOutcome({"file": options.file, "out": options.out, "program": found}, text)
+    return CommandOutcome({"file": options.file, "out": options.out, "program": program}, text)

@@ -95,53 +95,53 @@ class Given:
         return fmt.sign_bit if function == "add" else neutral_code(function, fmt)
 
 
-def constant_use(held: NamedRegisters, code: int, fmt: Format) -> Use:
+def constant_use(registers: NamedRegisters, code: int, fmt: Format) -> Use:
     """Return a constant scalar by its code; unsigned integers are written as signless ones."""
     if isinstance(fmt, IntFormat):
         signed = code - (1 << fmt.bits) if code >> (fmt.bits - 1) & 1 else code
-        return held.integer(signed, f"i{fmt.bits}")
+        return registers.integer(signed, f"i{fmt.bits}")
     value = float(numbers(np.array([code], f"<u{fmt.storage_bits // 8}"), fmt)[0])
     exact = np.isfinite(value) and len(repr(value)) <= 8 and "e" not in repr(value)
-    return held.out.scalar(value if exact else code, ScalarType(fmt.name))
+    return registers.out.scalar(value if exact else code, ScalarType(fmt.name))
 
 
-def scalar_use(held: NamedRegisters, given: Given) -> Use:
+def scalar_use(registers: NamedRegisters, given: Given) -> Use:
     """Return the constant operand."""
     fmt, name = given.format, given.scalar_name
     if name is None:
-        return constant_use(held, given.scalar, fmt)
+        return constant_use(registers, given.scalar, fmt)
     kind = ScalarType(f"i{fmt.bits}" if isinstance(fmt, IntFormat) else fmt.name)
     if given.operation.function == "sub":
-        operands = (held.out.constant(0, kind), name) if isinstance(fmt, IntFormat) else (name,)
-        name = held.out.arith("subi" if len(operands) > 1 else "negf", operands, kind, "minus")
+        operands = (registers.out.constant(0, kind), name) if isinstance(fmt, IntFormat) else (name,)
+        name = registers.out.arith("subi" if len(operands) > 1 else "negf", operands, kind, "minus")
     return name, kind
 
 
-def scalar_register(held: NamedRegisters, given: Given) -> str:
+def scalar_register(registers: NamedRegisters, given: Given) -> str:
     """Return the key of a register with the constant operand in all lanes."""
     if given.scalar_name is None:
-        return constant_register(held, "scalar", given.scalar, given.format)
-    return _at_head(held, f"scalar {given.scalar_name}", 0, given.format, lambda: scalar_use(held, given))
+        return constant_register(registers, "scalar", given.scalar, given.format)
+    return _at_head(registers, f"scalar {given.scalar_name}", 0, given.format, lambda: scalar_use(registers, given))
 
 
-def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -> str:
+def constant_register(registers: NamedRegisters, name: str, code: int, fmt: Format) -> str:
     """Return the key of a register with a code in all lanes; it is created on first use."""
     if fmt.storage_bits == 8 and not isinstance(fmt, IntFormat):
         fmt = format_named("u8")  # there are no scalars of such floats
-    return _at_head(held, f"{name} {fmt.name}", code, fmt, lambda: constant_use(held, code, fmt))
+    return _at_head(registers, f"{name} {fmt.name}", code, fmt, lambda: constant_use(registers, code, fmt))
 
 
-def _at_head(held: NamedRegisters, name: str, code: int, fmt: Format, scalar: Callable[[], Use]) -> str:
+def _at_head(registers: NamedRegisters, name: str, code: int, fmt: Format, scalar: Callable[[], Use]) -> str:
     """Return the key of a register that holds a scalar in all lanes, made ahead of the loops."""
-    out, bits = held.out, fmt.storage_bits
+    out, bits = registers.out, fmt.storage_bits
 
-    def made() -> Reg:
+    def emit() -> Reg:
         value = scalar()
         assert isinstance(value[1], ScalarType)
         return out.register("vdup", [value, out.whole(bits).use], value[1].name)
 
     key = f"{name} {code}"
-    held.registers[key] = out.register_once((name, bits, code), made)
+    registers.registers[key] = out.register_once((name, bits, code), emit)
     return key
 
 
@@ -174,23 +174,23 @@ def check_structure(given: Given) -> None:
     Raises:
         IllegalError: the instruction does not support its kernel.
     """
-    found = _UNSUPPORTED.get(given.structure)
+    reason = _UNSUPPORTED.get(given.structure)
     function, fmt = given.operation.function, given.format
     if function == "pow":
-        found = "steps for negative and special operands that the listing of its kernel leaves out"
+        reason = "steps for negative and special operands that the listing of its kernel leaves out"
     elif function in ("rem", "fmod"):
-        found = "conversions and a correction that the listing of its kernel leaves out"
+        reason = "conversions and a correction that the listing of its kernel leaves out"
     elif given.structure == "row_reduction" and fmt.storage_bits == 8:
-        found = "8-bit lanes that are widened on the way"
+        reason = "8-bit lanes that are widened on the way"
     elif given.structure == "row_product" and not isinstance(fmt, IntFormat):
         source = given.work.sources[0]
         if source.valid_cols > 2048 // fmt.storage_bits or given.behaviour.choice("lane_order") == "sequential":
-            found = "products in another order than the operation's, which rounds after each"
-    if found is not None:
-        raise unwritten(found)
+            reason = "products in another order than the operation's, which rounds after each"
+    if reason is not None:
+        raise unwritten(reason)
 
 
-def write_compute(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def write_compute(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write an instruction that computes.
 
     Raises:
@@ -201,70 +201,70 @@ def write_compute(held: NamedRegisters, given: Given, operation: MicroOperation)
     rule = _RULES.get(operation.mnemonic)
     if rule is None:
         raise unwritten(f"an instruction {operation.mnemonic}")
-    rule(held, given, operation)
+    rule(registers, given, operation)
 
 
-def _governing(held: NamedRegisters, width: int, operation: MicroOperation) -> Use:
+def _governing(registers: NamedRegisters, width: int, operation: MicroOperation) -> Use:
     """Return the mask of an instruction: that of the trip, all lanes where registers are accumulated."""
     accumulates = not set(operation.results).isdisjoint(operation.operands)
-    governing = None if accumulates else held.predicates.get(held.governing)
-    return (governing if governing is not None and governing.bits == width else held.out.whole(width)).use
+    governing = None if accumulates else registers.predicates.get(registers.governing)
+    return (governing if governing is not None and governing.bits == width else registers.out.whole(width)).use
 
 
 def _apply(
-    held: NamedRegisters, operation: MicroOperation, names: Sequence[str], *extra: Use, result: str = ""
+    registers: NamedRegisters, operation: MicroOperation, names: Sequence[str], *extra: Use, result: str = ""
 ) -> None:
     """Write an instruction on registers of one element, then on scalars, under the mask of the trip."""
-    element = held.register(names[0]).element
-    uses = [*(held.use(name, element) for name in names), *extra]
-    uses.append(_governing(held, min(32, lane_bits(element)), operation))
-    held.define(operation.results[0], result or element, operation.mnemonic, uses)
+    element = registers.register(names[0]).element
+    uses = [*(registers.use(name, element) for name in names), *extra]
+    uses.append(_governing(registers, min(32, lane_bits(element)), operation))
+    registers.define(operation.results[0], result or element, operation.mnemonic, uses)
 
 
 _ELEMENTS = dict.fromkeys(("vdiv", "vprelu", "vlrelu", "vaxpy"), ("f16", "f32"))
 """Element types of instructions that support few."""
 
 
-def _check_element(held: NamedRegisters, operation: MicroOperation) -> None:
-    element, legal = held.register(operation.operands[0]).element, _ELEMENTS.get(operation.mnemonic)
+def _check_element(registers: NamedRegisters, operation: MicroOperation) -> None:
+    element, legal = registers.register(operation.operands[0]).element, _ELEMENTS.get(operation.mnemonic)
     if legal is not None and element not in legal:
         raise unwritten(f"an instruction {operation.mnemonic} on {element}, which takes {' and '.join(legal)},")
 
 
-def _pair(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _pair(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """An instruction of two registers. One that is missing is the constant; a third waits for the next instruction."""
     names = list(operation.operands)
     if len(names) == 1:
         if given.waiting is not None:
             names.append(given.waiting)
         else:
-            constant = scalar_register(held, given)
+            constant = scalar_register(registers, given)
             names = [constant, *names] if given.constant_first else [*names, constant]
     elif len(names) > 2:
         *names, given.waiting = names
     elif given.vector_first and operation.results == ("r0",):
         names.reverse()
-    _check_element(held, operation)
+    _check_element(registers, operation)
     if given.structure == "row_product" and operation.results[0] == operation.operands[0]:
-        names[1] = _filled(held, given, names[1])
-    _apply(held, operation, names)
+        names[1] = _filled(registers, given, names[1])
+    _apply(registers, operation, names)
 
 
-def _filled(held: NamedRegisters, given: Given, name: str) -> str:
+def _filled(registers: NamedRegisters, given: Given, name: str) -> str:
     """Return a register whose lanes beyond the row are ones."""
-    ones = constant_register(held, "ones", given.neutral(given.format) or 0, given.format)
-    element, governing = held.register(name).element, held.mask(held.governing).use
-    held.define("filled", element, "vsel", [held.use(name, element), held.use(ones, element), governing])
+    ones = constant_register(registers, "ones", given.neutral(given.format) or 0, given.format)
+    element, governing = registers.register(name).element, registers.mask(registers.governing).use
+    registers.define("filled", element, "vsel", [registers.use(name, element), registers.use(ones, element), governing])
     return "filled"
 
 
-def _with_scalar(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _with_scalar(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """An instruction of a register and the constant."""
-    _check_element(held, operation)
-    _apply(held, operation, operation.operands, scalar_use(held, given))
+    _check_element(registers, operation)
+    _apply(registers, operation, operation.operands, scalar_use(registers, given))
 
 
-def _by_amount(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _by_amount(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write a shift by the constant, which fits an i16 for every element type; all larger amounts are equivalent."""
     if given.scalar_name is not None:
         raise unwritten(f"a shift by %{given.scalar_name}, of which {SETTLED}")
@@ -274,129 +274,133 @@ def _by_amount(held: NamedRegisters, given: Given, operation: MicroOperation) ->
     amount = code - (1 << bits) if signed and code >> (bits - 1) & 1 else code
     if not -(1 << 15) <= amount < 1 << 15:
         amount = amount % bits if given.behaviour.choice("shift_beyond_width") == "modulo" else bits
-    _apply(held, operation, operation.operands, held.integer(amount, "i16"))
+    _apply(registers, operation, operation.operands, registers.integer(amount, "i16"))
 
 
-def _alone(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _alone(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write an instruction with one register."""
     del given
-    _apply(held, operation, operation.operands)
+    _apply(registers, operation, operation.operands)
 
 
-def _duplicate(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _duplicate(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """The constant in all lanes, or the first lane of a register."""
     (result,) = operation.results
     if given.structure == "row_broadcast":
-        element = held.register(operation.operands[0]).element
-        uses = [held.use(operation.operands[0], element), held.out.whole(min(32, lane_bits(element))).use]
-        held.define(result, element, "vdup", uses, position="LOWEST")
+        element = registers.register(operation.operands[0]).element
+        uses = [registers.use(operation.operands[0], element), registers.out.whole(min(32, lane_bits(element))).use]
+        registers.define(result, element, "vdup", uses, position="LOWEST")
         return
-    value, kind = scalar_use(held, given)
+    value, kind = scalar_use(registers, given)
     assert isinstance(kind, ScalarType)
-    held.define(result, kind.name, "vdup", [(value, kind), held.out.whole(given.work.dst.format.storage_bits).use])
+    registers.define(
+        result, kind.name, "vdup", [(value, kind), registers.out.whole(given.work.dst.format.storage_bits).use]
+    )
 
 
-def _accumulated_product(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _accumulated_product(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the sum of the destination and a tile times the constant."""
     (source,) = operation.operands
-    if held.register(source).element != given.work.dst.format.name:
+    if registers.register(source).element != given.work.dst.format.name:
         raise unwritten("f16 elements that are widened on the way")
-    _check_element(held, operation)
-    _apply(held, operation, (source, "before"), scalar_use(held, given))
+    _check_element(registers, operation)
+    _apply(registers, operation, (source, "before"), scalar_use(registers, given))
 
 
-def _reduce(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _reduce(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """A reduction to the first lane; sums of 16-bit integers have 32 bits."""
     del given
-    element = held.register(operation.operands[0]).element
+    element = registers.register(operation.operands[0]).element
     wide = operation.mnemonic == "vcadd" and isinstance(format_named(element), IntFormat) and lane_bits(element) == 16
-    _apply(held, operation, operation.operands, result=f"{element[0]}32" if wide else "")
+    _apply(registers, operation, operation.operands, result=f"{element[0]}32" if wide else "")
 
 
-def _narrow(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _narrow(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """The low halves of 32-bit sums."""
     (source,), (result,) = operation.operands, operation.results
-    uses = [held.use(source, held.register(source).element), held.out.whole(32).use]
-    held.define(result, given.work.dst.format.name, "vcvt", uses, sat="NOSAT", part="EVEN")
+    uses = [registers.use(source, registers.register(source).element), registers.out.whole(32).use]
+    registers.define(result, given.work.dst.format.name, "vcvt", uses, sat="NOSAT", part="EVEN")
 
 
-def _halves(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _halves(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write neighbouring lanes to two registers, of which the first replaces the source."""
     del given
     (source,), (odd,) = operation.operands, operation.results
-    element = held.register(source).element
-    results = [(each, vector(element)) for each in ("even", odd)]
-    names, home = held.out.micro("vdintlv", [held.use(source, element)] * 2, results)
-    held.registers[source], held.registers[odd] = (Reg(name, element, home) for name in names)
+    element = registers.register(source).element
+    results = [(half, vector(element)) for half in ("even", odd)]
+    names, home = registers.out.micro("vdintlv", [registers.use(source, element)] * 2, results)
+    registers.registers[source], registers.registers[odd] = (Reg(name, element, home) for name in names)
 
 
-def _compare(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _compare(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """A comparison: a predicate."""
-    names, element = operation.operands, held.register(operation.operands[0]).element
-    width, uses = min(32, lane_bits(element)), [held.use(name, element) for name in names]
+    names, element = operation.operands, registers.register(operation.operands[0]).element
+    width, uses = min(32, lane_bits(element)), [registers.use(name, element) for name in names]
     if len(names) == 1:
-        uses.append(scalar_use(held, given))
-    uses.append(_governing(held, width, operation))
+        uses.append(scalar_use(registers, given))
+    uses.append(_governing(registers, width, operation))
     mnemonic = "vcmp" if len(names) > 1 else "vcmps"
-    held.define_mask(operation.results[0], width, mnemonic, uses, cmp=given.work.mode or "eq")
+    registers.define_mask(operation.results[0], width, mnemonic, uses, cmp=given.work.mode or "eq")
 
 
-def _select(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _select(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write a selection by a predicate, which the last source names."""
     *names, chosen = operation.operands
     if len(names) == 1:
-        names.append(scalar_register(held, given))
-    element = held.register(names[0]).element
-    mask = held.mask(chosen).use
-    held.define(operation.results[0], element, "vsel", [*(held.use(each, element) for each in names), mask])
+        names.append(scalar_register(registers, given))
+    element = registers.register(names[0]).element
+    mask = registers.mask(chosen).use
+    registers.define(
+        operation.results[0], element, "vsel", [*(registers.use(operand, element) for operand in names), mask]
+    )
 
 
-def _spread(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _spread(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the conversion of a bit per 16-bit lane to one per 32-bit lane."""
     del given
-    held.spread(operation)
+    registers.spread(operation)
 
 
-def _spread_both(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _spread_both(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the spread of both halves of a predicate: interleaved with itself, it holds every bit twice."""
     del given
-    (mask,) = (held.mask(each) for each in operation.operands)
-    results = [(each, MaskType(mask.bits)) for each in operation.results]
-    names, home = held.out.micro(f"pintlv_b{mask.bits}", [mask.use] * 2, results)
+    (mask,) = (registers.mask(operand) for operand in operation.operands)
+    results = [(result_name, MaskType(mask.bits)) for result_name in operation.results]
+    names, home = registers.out.micro(f"pintlv_b{mask.bits}", [mask.use] * 2, results)
     for result, name in zip(operation.results, names, strict=True):
-        held.predicates[result] = held.out.as_bits(Pred(name, mask.bits, home), 2 * mask.bits)
+        registers.predicates[result] = registers.out.as_bits(Pred(name, mask.bits, home), 2 * mask.bits)
 
 
-def _join(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _join(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the predicates of two registers of 32-bit lanes as one of 16-bit lanes."""
     del given
-    narrow = [held.out.as_bits(held.mask(each), 8).use for each in operation.operands]
-    results = [(each, MaskType(8)) for each in (*operation.results, "rest")]
-    (name, _), home = held.out.micro("pdintlv_b8", narrow, results)
-    held.predicates[operation.results[0]] = held.out.as_bits(Pred(name, 8, home), 16)
+    narrow = [registers.out.as_bits(registers.mask(operand), 8).use for operand in operation.operands]
+    results = [(result, MaskType(8)) for result in (*operation.results, "rest")]
+    (name, _), home = registers.out.micro("pdintlv_b8", narrow, results)
+    registers.predicates[operation.results[0]] = registers.out.as_bits(Pred(name, 8, home), 16)
 
 
-def _pack(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _pack(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the predicate of 32-bit lanes as one of 16-bit lanes with a clear upper half."""
     del given
-    held.define_mask(operation.results[0], 16, "ppack", [held.mask(operation.operands[0]).use], half="LOWER")
+    registers.define_mask(operation.results[0], 16, "ppack", [registers.mask(operation.operands[0]).use], half="LOWER")
 
 
-def _choose(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _choose(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the bits of one predicate where a third is set, otherwise of another."""
     del given
-    masks = [held.mask(each).use for each in operation.operands]
-    held.define_mask(operation.results[0], width_of(operation), "psel", masks)
+    masks = [registers.mask(operand).use for operand in operation.operands]
+    registers.define_mask(operation.results[0], width_of(operation), "psel", masks)
 
 
-def _ascend(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
+def _ascend(registers: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Numbers that ascend or descend from the constant, further on in every trip."""
     kind = ScalarType(f"i{given.work.dst.format.bits}")
-    start, _ = scalar_use(held, given)
-    moved = held.out.converted("index_cast", held.position, INDEX, kind)
+    start, _ = scalar_use(registers, given)
+    moved = registers.out.converted("index_cast", registers.position, INDEX, kind)
     step, order = ("subi", "DESC") if given.work.descending else ("addi", "ASC")
-    base = held.out.arith(step, (start, moved), kind, "base")
-    held.define(operation.results[0], kind.name, "vci", [(base, kind)], order=order)
+    base = registers.out.arith(step, (start, moved), kind, "base")
+    registers.define(operation.results[0], kind.name, "vci", [(base, kind)], order=order)
 
 
 _Rule = Callable[[NamedRegisters, Given, MicroOperation], None]
@@ -423,7 +427,7 @@ _RULES: Mapping[str, _Rule] = {
 """The writers of the kernels' mnemonics."""
 
 
-def accumulated(held: NamedRegisters, given: Given, name: str, width: int) -> str | None:
+def accumulated(registers: NamedRegisters, given: Given, name: str, width: int) -> str | None:
     """Return the key of the register with which an accumulation starts; None if that is its first element."""
     fmt = given.format
     if width != fmt.storage_bits:
@@ -431,8 +435,8 @@ def accumulated(held: NamedRegisters, given: Given, name: str, width: int) -> st
     code = given.neutral(fmt)
     if code is None:
         return None
-    key = constant_register(held, "neutral", code, fmt)
-    if held.registers[key].element != fmt.name:
-        held.registers[name] = held.out.as_element(held.registers[key], fmt.name)
+    key = constant_register(registers, "neutral", code, fmt)
+    if registers.registers[key].element != fmt.name:
+        registers.registers[name] = registers.out.as_element(registers.registers[key], fmt.name)
         return name
     return key

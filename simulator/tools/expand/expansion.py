@@ -111,7 +111,7 @@ def _expanded(walking: Walking) -> tuple[str, Mapping[str, str]]:
     Scalar arguments without a value stay open, as do conditions and loops that depend on run-time values.
     """
     function = walking.function if walking.plan is None else walking.plan.function
-    scalars = [each.name for each in function.arguments if isinstance(each.type, pto.ScalarType)]
+    scalars = [argument.name for argument in function.arguments if isinstance(argument.type, pto.ScalarType)]
     branches = any(isinstance(node, pto.If | pto.While) for node in nodes(function.body or ()))
     settled = set(scalars) <= set(walking.scalars) and not reads_elements(walking)
     if settled and not branches:

@@ -66,12 +66,12 @@ class TripCount:
         """Write the computation of the trip count; return a value of type index."""
         if self.name is None:
             return out.index(self.less)
-        found = out.times(self.name, self.times)
+        trips = out.times(self.name, self.times)
         if self.over != 1:
-            found = out.arith("ceildivsi", (found, out.index(self.over)), INDEX, "trips")
+            trips = out.arith("ceildivsi", (trips, out.index(self.over)), INDEX, "trips")
         if self.less:
-            found = out.arith("maxsi", (out.plus(found, -self.less), out.index(0)), INDEX, "left")
-        return found
+            trips = out.arith("maxsi", (out.plus(trips, -self.less), out.index(0)), INDEX, "left")
+        return trips
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,9 @@ def samples(most: Extents) -> list[dict[str, int]]:
     steps = {1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 255, 256, 257}
     if len(most) > 1:
         steps = {1, 2, 3, 33, 64, 65, 128, 129}
-    choices = [sorted({each for each in steps if each < bound} | {max(1, bound - 1), bound}) for bound in most.values()]
+    choices = [
+        sorted({extent for extent in steps if extent < bound} | {max(1, bound - 1), bound}) for bound in most.values()
+    ]
     return [dict(zip(most, values, strict=True)) for values in product(*choices)]
 
 
@@ -98,9 +100,9 @@ def rules_of(most: Extents, lowered: Callable[[Extents], Block]) -> tuple[Block,
     Raises:
         IllegalError: the nests do not depend on the extents in this way.
     """
-    found = [(extents, lowered(extents)) for extents in samples(most)]
-    last = found[-1][1]
-    functions = [(extents, _function(block, last)) for extents, block in found]
+    lowerings = [(extents, lowered(extents)) for extents in samples(most)]
+    last = lowerings[-1][1]
+    functions = [(extents, _function(block, last)) for extents, block in lowerings]
     pattern = functions[-1][1]
     for _, function in functions:
         if len(function.nests) != len(pattern.nests) or _fixed(function) != _fixed(pattern):
@@ -112,10 +114,16 @@ def rules_of(most: Extents, lowered: Callable[[Extents], Block]) -> tuple[Block,
         pitches = (1, 2, 4, max(1, nest.destination_row))
         rules.append(
             NestRules(
-                _rule([(extents, each.rows) for extents, each in seen], divisors, pitches),
-                _rule([(extents, each.trips) for extents, each in seen], divisors, (*pitches, *_row_bytes(pattern))),
+                _rule([(extents, function_nest.rows) for extents, function_nest in seen], divisors, pitches),
+                _rule(
+                    [(extents, function_nest.trips) for extents, function_nest in seen],
+                    divisors,
+                    (*pitches, *_row_bytes(pattern)),
+                ),
                 {
-                    name: _rule([(extents, each.counters[name]) for extents, each in seen], divisors, pitches)
+                    name: _rule(
+                        [(extents, function_nest.counters[name]) for extents, function_nest in seen], divisors, pitches
+                    )
                     for name in nest.counters
                 },
             )
@@ -130,11 +138,11 @@ def _row_bytes(function: VectorFunction) -> list[int]:
 def _function(block: Block, pattern: Block) -> VectorFunction:
     """Return the single vector function of a lowered operation, which must otherwise equal the pattern."""
     items, others = _plain(block), _plain(pattern)
-    found = [each for each in items if isinstance(each, VectorFunction)]
-    rest = [each for each in items if not isinstance(each, VectorFunction)]
-    if len(found) != 1 or rest != [each for each in others if not isinstance(each, VectorFunction)]:
+    functions = [item for item in items if isinstance(item, VectorFunction)]
+    rest = [item for item in items if not isinstance(item, VectorFunction)]
+    if len(functions) != 1 or rest != [item for item in others if not isinstance(item, VectorFunction)]:
         raise IllegalError("the loops of its vector function do not match its extents")
-    return found[0]
+    return functions[0]
 
 
 def _plain(block: Block) -> list[Node]:
@@ -159,7 +167,7 @@ def _rule(seen: Sequence[tuple[Extents, int]], divisors: Sequence[int], factors:
         plain = TripCount(name, times, over)
         less = plain.value(extents) - last
         rule = replace(plain, less=less)
-        if less >= 0 and all(rule.value(each) == value for each, value in seen):
+        if less >= 0 and all(rule.value(sample_value) == value for sample_value, value in seen):
             return rule
     raise _unsteady(extents)
 
@@ -229,8 +237,8 @@ def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[Nest, ...]:
 
     The part of a row beyond them comes first, preserving the existing bits, then all full ones.
     """
-    each = 256 if width == 8 else 128
-    full, rest = nest.count // each * each, nest.count % each
+    per_step = 256 if width == 8 else 128
+    full, rest = nest.count // per_step * per_step, nest.count % per_step
     return (
         *([_comparison(nest, width, full, rest, keeps=keeps)] if rest else []),
         *([_comparison(nest, width, 0, full, keeps=keeps)] if full else []),
@@ -241,20 +249,20 @@ def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) 
     """Return the comparison of some columns. 32-bit lanes go two registers a trip, unless there are fewer."""
     counter = next(iter(nest.counters))
     counters = {counter: count}
-    each = 256 if width == 8 else 128
+    per_step = 256 if width == 8 else 128
     registers = 2 if width == 32 and count > nest.elements else 1
-    trip, found = _compared(nest, width, first, registers, counter)
+    trip, mask = _compared(nest, width, first, registers, counter)
     bits = min(16, width)
-    if first or count < each:
-        old = load_step(("old",), f"MASK_B{bits}", int(DESTINATION), (nest.destination_row, each // 8))
+    if first or count < per_step:
+        old = load_step(("old",), f"MASK_B{bits}", int(DESTINATION), (nest.destination_row, per_step // 8))
         old = with_words(old, offset=first // 8)
         counters["bits"] = count if keeps else -(-count // 8) * 8
-        chosen = compute_step("psel", ("kept",), (found, "old", "taken"), bits)
-        trip, found = [old, *trip, count_step("taken", bits, each, "bits"), chosen], "kept"
-    store = store_step(found, "p", f"MASK_B{bits}", first // 8)
+        chosen = compute_step("psel", ("kept",), (mask, "old", "taken"), bits)
+        trip, mask = [old, *trip, count_step("taken", bits, per_step, "bits"), chosen], "kept"
+    store = store_step(mask, "p", f"MASK_B{bits}", first // 8)
     return replace(
-        nest, trips=-(-count // each), count=count, elements=each, counters=counters, trip=(*trip, store),
-        destination_trip=each // 8,
+        nest, trips=-(-count // per_step), count=count, elements=per_step, counters=counters, trip=(*trip, store),
+        destination_trip=per_step // 8,
     )  # fmt: skip
 
 
@@ -266,9 +274,9 @@ def _compared(nest: Nest, width: int, first: int, registers: int, counter: str) 
     for number in range(registers):
         for load in loads:
             step = number_of(load, "trip", nest.source_trip)
-            one = replace(load, results=tuple(f"{name}{number}" for name in load.results))
-            one = with_words(one, row=number_of(load, "row", nest.source_row), trip=registers * step)
-            trip.append(with_words(one, offset=first * width // 8 + number * step))
+            tile_load = replace(load, results=tuple(f"{name}{number}" for name in load.results))
+            tile_load = with_words(tile_load, row=number_of(load, "row", nest.source_row), trip=registers * step)
+            trip.append(with_words(tile_load, offset=first * width // 8 + number * step))
     for number in range(registers):
         sources = tuple(f"{name}{number}" for name in compare.operands)
         trip.append(count_step(f"p{number}", width, nest.elements, counter))
@@ -360,10 +368,10 @@ class NestWriter:
             self._row(inside)
             return
         self.row = self.out.fresh("row")
-        zero, one = self.out.index(0), self.out.index(1)
+        zero, unit = self.out.index(0), self.out.index(1)
         with self.out.region() as body:
             self._row(inside)
-        self.out.add(pto.For(self.row, zero, rows, one, body.flat()))
+        self.out.add(pto.For(self.row, zero, rows, unit, body.flat()))
 
     def _row(self, inside: NamedRegisters) -> None:
         """Write the operations of a row."""
@@ -436,22 +444,29 @@ class NestWriter:
         start, end, by = out.index(first * step), self._end(step), out.index(step)
         inside = outer.inner()
         results = tuple(out.fresh("end") for _ in carried)
-        names, kinds = tuple(each.name for each in carried), tuple(each.kind for each in carried)
+        names, kinds = (
+            tuple(carried_value.name for carried_value in carried),
+            tuple(carried_value.kind for carried_value in carried),
+        )
         with out.region() as body:
-            for each in carried:
-                if each.key in nest.counters:
-                    inside.scalars[each.key] = each.name
-                elif isinstance(each.kind, VectorType):
-                    inside.registers[each.key] = Reg(each.name, each.kind.element, out.place())
-            self._body(inside, {each.key: each.name for each in carried}, variable, step)
+            for carried_value in carried:
+                if carried_value.key in nest.counters:
+                    inside.scalars[carried_value.key] = carried_value.name
+                elif isinstance(carried_value.kind, VectorType):
+                    inside.registers[carried_value.key] = Reg(
+                        carried_value.name, carried_value.kind.element, out.place()
+                    )
+            self._body(inside, {loop_value.key: loop_value.name for loop_value in carried}, variable, step)
             if carried:
-                values = (inside.scalars.get(each.key) or self._handed_on(inside, each) for each in carried)
+                values = (
+                    inside.scalars.get(loop_value.key) or self._handed_on(inside, loop_value) for loop_value in carried
+                )
                 out.add(pto.Yield(tuple(values), kinds))
-        initial = tuple(each.start for each in carried)
+        initial = tuple(loop_value.start for loop_value in carried)
         home = out.add(pto.For(variable, start, end, by, body.flat(), names, initial, results, kinds))
-        for each, result in zip(carried, results, strict=True):
-            if isinstance(each.kind, VectorType):
-                outer.registers[each.key] = Reg(result, each.kind.element, home)
+        for carried_value, result in zip(carried, results, strict=True):
+            if isinstance(carried_value.kind, VectorType):
+                outer.registers[carried_value.key] = Reg(result, carried_value.kind.element, home)
 
     def _body(self, inside: NamedRegisters, carried: dict[str, str], variable: str, step: int) -> None:
         """Write the operations of a trip."""
@@ -464,24 +479,24 @@ class NestWriter:
         for operation in nest.trip:
             if is_access(operation):
                 side, offset = self.sides[operation], number_of(operation, "offset")
-                place = self._place(side, variable, step, offset, carried.get(_moved(operation)))
+                address = self._place(side, variable, step, offset, carried.get(_moved(operation)))
                 if is_load(operation):
-                    inside.scalars[_moved(operation)] = inside.load(operation, place)
+                    inside.scalars[_moved(operation)] = inside.load(operation, address)
                 else:
-                    inside.store(operation, place)
+                    inside.store(operation, address)
             else:
                 self._step(operation, inside)
 
-    def _handed_on(self, inside: NamedRegisters, each: _Carried) -> str:
-        element = inside.registers[each.key].element
-        if vector(element) != each.kind:
-            raise unwritten(f"a register {each.key} of lanes that change from trip to trip")
-        return inside.registers[each.key].name
+    def _handed_on(self, inside: NamedRegisters, carried_value: _Carried) -> str:
+        element = inside.registers[carried_value.key].element
+        if vector(element) != carried_value.kind:
+            raise unwritten(f"a register {carried_value.key} of lanes that change from trip to trip")
+        return inside.registers[carried_value.key].name
 
     def _carried(self, outer: NamedRegisters) -> tuple[list[_Carried], int]:
         """Return the carried values, and the first trip: the second one if accumulations start from the first."""
         nest, out, first = self.nest, self.out, 0
-        found = [
+        carried_values = [
             _Carried(name, I32, outer.scalars[name], out.fresh(name))
             for name in nest.counters
             if any(mnemonic(item) == "plt" and name in item.operands for item in nest.trip)
@@ -489,16 +504,18 @@ class NestWriter:
         for item in nest.trip:
             if computes(item) and item.results[0] in item.operands:
                 first |= self._begin(item, outer)
-                held = outer.registers[item.results[0]]
-                found.append(_Carried(item.results[0], vector(held.element), held.name, out.fresh(item.results[0])))
+                register = outer.registers[item.results[0]]
+                carried_values.append(
+                    _Carried(item.results[0], vector(register.element), register.name, out.fresh(item.results[0]))
+                )
             elif is_load(item) and nest.post_update:
                 side = self.sides[item]
                 start = side.pointer
                 if self.row and side.row:
                     by = out.times(self.row, side.row)
                     start = out.moved(start, by, buffer_pointer(side.element), "from")
-                found.append(_Carried(_moved(item), buffer_pointer(side.element), start, out.fresh("at")))
-        return found, first
+                carried_values.append(_Carried(_moved(item), buffer_pointer(side.element), start, out.fresh("at")))
+        return carried_values, first
 
     def _begin(self, item: MicroOperation, outer: NamedRegisters) -> int:
         """Define the register in which an accumulation starts; return the number of trips that it represents."""
@@ -511,7 +528,7 @@ class NestWriter:
         if key is not None:
             outer.registers[result] = outer.registers[key]
             return 0
-        (load,) = (each for each in self.nest.trip if is_load(each))
+        (load,) = (operation for operation in self.nest.trip if is_load(operation))
         outer.load(replace(load, results=(result,)), self._place(self.sides[load], "", 1, 0, None))
         return 1
 
@@ -521,13 +538,13 @@ class NestWriter:
 
     # ----------------------------------------------------------------------------------------------------- its rows
 
-    def _step(self, operation: MicroOperation, held: NamedRegisters) -> None:
+    def _step(self, operation: MicroOperation, registers: NamedRegisters) -> None:
         if is_load(operation):
-            held.load(operation, self._place(self.sides[operation], "", 1, 0, None))
+            registers.load(operation, self._place(self.sides[operation], "", 1, 0, None))
         elif computes(operation) and self.given is not None:
-            write_compute(held, self.given, operation)
+            write_compute(registers, self.given, operation)
         else:
-            held.step(operation)
+            registers.step(operation)
 
     def _close(self, inside: NamedRegisters) -> None:
         """Write the statements after the trips of a row."""

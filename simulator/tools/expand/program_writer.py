@@ -87,10 +87,10 @@ class FunctionWriter:
                 function = replace(function, source_format=words, destination_format=words)
         followed = rules or (None,) * len(function.nests)
         nests = [
-            (each, rule)
+            (nest_rule, rule)
             for nest, rule in zip(function.nests, followed, strict=True)
             if nest.runs
-            for each in written(nest, given)
+            for nest_rule in written(nest, given)
         ]
         pointers = self._pointers(function, [nest for nest, _ in nests], addresses)
         self.out.begin_scope()
@@ -110,14 +110,14 @@ class FunctionWriter:
     ) -> dict[tuple[int, str], str]:
         """Cast each address to pointers to the elements of its accesses."""
         used = {
-            (pointer_number(each, item), element_of(function, each, item)): None
-            for each in nests
-            for item in accesses(each)
+            (pointer_number(nest, item), element_of(function, nest, item)): None
+            for nest in nests
+            for item in accesses(nest)
         }
-        found = {}
+        pointers = {}
         for number, element in sorted(used, key=lambda key: key[0]):
-            found[number, element] = self.out.buffer(addresses[number], element)
-        return found
+            pointers[number, element] = self.out.buffer(addresses[number], element)
+        return pointers
 
 
 Moves = tuple[tuple[str, Deltas], ...]
@@ -139,8 +139,8 @@ def framed(program: TreeWriter, function: Function) -> str:
     out = program.out
     program.drain()
     arguments = (
-        pto.Argument(each.name, far(each.type) if isinstance(each.type, PointerType) else each.type)
-        for each in function.arguments
+        pto.Argument(argument.name, far(argument.type) if isinstance(argument.type, PointerType) else argument.type)
+        for argument in function.arguments
     )
     body = (*out.head.flat(), *out.current.flat(), pto.Return())
     written = pto.Function(function.name, tuple(arguments), body, (("pto.kernel", ""),))
@@ -205,7 +205,7 @@ class TreeWriter:
         """Write a loop, unless its body is empty."""
         variable = self.out.fresh("t")
         bounds = self.out.index(0), self.out.index(node.trips), self.out.index(1)
-        inside = [(*each, (variable, step)) for each, step in zip(moves, node.steps, strict=True)]
+        inside = [(*moved_loop, (variable, step)) for moved_loop, step in zip(moves, node.steps, strict=True)]
         with self.out.region() as body:
             self.block(node.body, inside)
         if body.flat():
@@ -274,7 +274,7 @@ class TreeWriter:
         strides = copy.gm_pitch, copy.ub_pitch
         if copy.bursts <= 1:  # they are not used, and need be no multiples of a block
             strides = copy.burst_bytes, -(-copy.burst_bytes // BLOCK) * BLOCK
-        gm, ub = (self.out.constant(each, I64) for each in strides)
+        gm, ub = (self.out.constant(stride, I64) for stride in strides)
         pad: Use | None = None
         if copy.load and copy.pad_pattern:
             kind_of_pad = ScalarType(f"i{8 * len(copy.pad_pattern)}")

@@ -58,10 +58,10 @@ class FunctionEmitter(MicroBuilder):
         self.current.items.append(run)
         self.notes.update({id(node): text for node in run.flat()[:1] if text})
 
-    def compared(self, predicate: str, one: str, other: str, stem: str) -> str:
+    def compared(self, predicate: str, left: str, other: str, stem: str) -> str:
         """Create a comparison of indices."""
         name = self.fresh(stem)
-        self.add(pto.Compare(name, predicate, (one, other), INDEX))
+        self.add(pto.Compare(name, predicate, (left, other), INDEX))
         return name
 
     def buffer(self, address: str, element: str) -> str:
@@ -76,12 +76,12 @@ class FunctionEmitter(MicroBuilder):
 
     def total(self, base: int, terms: Sequence[tuple[str, int]]) -> str:
         """Return a number plus loop variables of type index, each multiplied by its factor."""
-        found: str | None = None
+        total_name: str | None = None
         for variable, factor in terms:
             if factor:
                 by = self.times(variable, factor)
-                found = by if found is None else self.sum(found, by)
-        return self.index(base) if found is None else self.plus(found, base)
+                total_name = by if total_name is None else self.sum(total_name, by)
+        return self.index(base) if total_name is None else self.plus(total_name, base)
 
 
 # The types of pointers, and how an operation is refused.
@@ -184,8 +184,8 @@ class _Sought:
 
     def is_met(self, target: VectorFunctionTarget) -> bool:
         """Return whether the instruction does so on a target."""
-        found = policy_of(target, self.pair, self.words.get("rnd"), self.words.get("sat"), self.ctrl)
-        return _effective(found, self.pair, finite=self.finite) == self.policy
+        policy = policy_of(target, self.pair, self.words.get("rnd"), self.words.get("sat"), self.ctrl)
+        return _effective(policy, self.pair, finite=self.finite) == self.policy
 
 
 def _effective(policy: Policy, pair: Conversion, *, finite: bool) -> Policy:
@@ -205,17 +205,21 @@ def _effective(policy: Policy, pair: Conversion, *, finite: bool) -> Policy:
 def _choices(target: VectorFunctionTarget, settled: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Yield settings of the adjustable options, those with the fewest changes first."""
     free = [name for name in _ADJUSTABLE if name not in settled]
-    found = [
+    choices = [
         {name: str(value) for name, value in zip(free, values, strict=True) if value != target.option(name)}
         for values in product(*(target.options[name].legal for name in free))
     ]
-    yield from sorted(found, key=len)
+    yield from sorted(choices, key=len)
 
 
 def _words(pair: Conversion, policy: Policy, part: str | None) -> Iterator[dict[str, str]]:
     """Yield the attributes that the pair may have with the rounding of a policy and a part."""
     letters = [letter for letter, mode in ROUNDINGS.items() if mode is policy.rounding]
-    for rounding in [each for each in letters if each in pair.roundings] if pair.roundings else [""]:
+    for rounding in (
+        [rounding_letter for rounding_letter in letters if rounding_letter in pair.roundings]
+        if pair.roundings
+        else [""]
+    ):
         for saturation in reversed(pair.saturations) if pair.saturations else [""]:
             words = {"rnd": rounding, "sat": saturation, "part": part or ""}
             yield {key: word for key, word in words.items() if word}
@@ -278,42 +282,42 @@ class NamedRegisters:
 
     # --------------------------------------------------------------------------------------------------- memory
 
-    def load(self, operation: MicroOperation, place: TripAddress) -> str:
+    def load(self, operation: MicroOperation, address: TripAddress) -> str:
         """Write a load; return the updated pointer, empty if there is none."""
         read, dist = distribution_in(operation), operation.word("dist") or "NORM"
         if read.mode is DistributionMode.MASK:  # of lanes of 32 bits it has half as many as the instruction loads
             loaded = min(16, read.bits or 8)
-            self.define_mask(operation.results[0], loaded, "plds", place.uses, dist="NORM" if loaded == 8 else "US")
+            self.define_mask(operation.results[0], loaded, "plds", address.uses, dist="NORM" if loaded == 8 else "US")
             return ""
         if read.mode not in _LOADS:
             raise unwritten(f"a load with {dist}")
         mnemonic = "vldsx2" if read.mode is DistributionMode.DINTLV else "vlds"
         mode = "BRC_BLK" if read.mode is DistributionMode.BLK else dist
         words = {} if read.mode is DistributionMode.NORM else {"dist": mode}
-        results: list[tuple[str, Type]] = [(name, vector(place.element)) for name in operation.results]
-        if place.moves:  # the access is at the pointer itself
-            results.append(("at", buffer_pointer(place.element)))
-        names, home = self.out.micro(mnemonic, place.uses, results, **words)
+        results: list[tuple[str, Type]] = [(name, vector(address.element)) for name in operation.results]
+        if address.moves:  # the access is at the pointer itself
+            results.append(("at", buffer_pointer(address.element)))
+        names, home = self.out.micro(mnemonic, address.uses, results, **words)
         for name, value in zip(operation.results, names, strict=False):
-            self.registers[name] = Reg(value, place.element, home)
-        return names[-1] if place.moves else ""
+            self.registers[name] = Reg(value, address.element, home)
+        return names[-1] if address.moves else ""
 
-    def store(self, operation: MicroOperation, place: TripAddress) -> None:
+    def store(self, operation: MicroOperation, address: TripAddress) -> None:
         """Write a store; the register takes the pointer's element type."""
         source, _, predicate = operation.operands
         read, dist = distribution_in(operation), operation.word("dist") or "NORM"
         if read.mode is DistributionMode.MASK:  # a bit a lane
             mask = self.mask(source)
-            self.out.micro("psts", [mask.use, *place.uses], dist="NORM" if mask.bits == 8 else "PK")
+            self.out.micro("psts", [mask.use, *address.uses], dist="NORM" if mask.bits == 8 else "PK")
             return
         if read.mode not in _STORES:
             raise unwritten(f"a store with {dist}")
-        value = self.use(source, place.element)
+        value = self.use(source, address.element)
         governing = self.predicates.get(predicate)
         if governing is None:  # of the last store of a row
-            governing = self.out.whole(min(32, lane_bits(place.element)))
+            governing = self.out.whole(min(32, lane_bits(address.element)))
         mode = f"1PT_B{read.bits}" if read.mode is DistributionMode.ONEPT else dist
-        self.out.micro("vsts", [value, *place.uses, governing.use], dist=mode)
+        self.out.micro("vsts", [value, *address.uses, governing.use], dist=mode)
 
     # ------------------------------------------------------------------------------------------------- registers
 
@@ -348,14 +352,14 @@ class NamedRegisters:
             case "vor" | "vand":
                 *registers, predicate = sources
                 element, mask = self._element(registers[0], width), self.mask(predicate).use
-                self.define(result, element, name, [*(self.use(each, element) for each in registers), mask])
+                self.define(result, element, name, [*(self.use(register, element) for register in registers), mask])
             case "vintlv":
                 element = self._element(sources[0], width)
-                uses, results = [self.use(each, element) for each in sources], operation.results
-                names, home = self.out.micro(name, uses, [(each, vector(element)) for each in results])
-                self.registers.update(zip(results, (Reg(each, element, home) for each in names), strict=True))
+                uses, results = [self.use(source, element) for source in sources], operation.results
+                names, home = self.out.micro(name, uses, [(result_name, vector(element)) for result_name in results])
+                self.registers.update(zip(results, (Reg(name_made, element, home) for name_made in names), strict=True))
             case "vselr":
-                self.define(result, "u8", name, [self.use(each, "u8") for each in sources])
+                self.define(result, "u8", name, [self.use(source, "u8") for source in sources])
             case "punpack":
                 self.spread(operation)
             case "vdup":
@@ -383,11 +387,11 @@ class NamedRegisters:
             self.define(result, dst.name, "vtrc", [source, mask.use], rnd=operation.word("rnd") or "")
         else:
             pair, finite = conversion(src.name, dst.name), self.register(name).name in self.finite
-            found = self.attributes.of(pair, policy, operation.word("part"), self.ctrl, finite=finite)
+            words = self.attributes.of(pair, policy, operation.word("part"), self.ctrl, finite=finite)
             governing = mask.name, MaskType(pair.mask_width)
-            if found.without_infinity:
+            if words.without_infinity:
                 governing = self._without_infinity(src, source, governing)
-            self.define(result, dst.name, "vcvt", [source, governing], **found.words)
+            self.define(result, dst.name, "vcvt", [source, governing], **words.words)
         if isinstance(src, IntFormat):
             self.finite.add(self.registers[result].name)
 
@@ -417,10 +421,10 @@ class NamedRegisters:
 
     def mask(self, name: str) -> Pred:
         """Return a predicate."""
-        found = self.predicates.get(name)
-        if found is None:
+        predicate = self.predicates.get(name)
+        if predicate is None:
             raise unwritten(f"the predicate {name}, which is never defined")
-        return found
+        return predicate
 
     # ---------------------------------------------------------------------------------------------------- elements
 
@@ -439,10 +443,10 @@ class NamedRegisters:
 
     def register(self, name: str) -> Reg:
         """Return the value of a kernel's register."""
-        found = self.registers.get(name)
-        if found is None:
+        named_register = self.registers.get(name)
+        if named_register is None:
             raise unwritten(f"a constant in register {name}")
-        return found
+        return named_register
 
 
 _LOADS = (

@@ -123,7 +123,7 @@ def move_part(
     """
     base = _base(program.out, part)
     settled = [*part.sizes, *part.view.strides, *extents]
-    if all(each.known is not None for each in settled):
+    if all(number.known is not None for number in settled):
         transfer = TileTransfer(tile, _settled(part), load, node.span)
         program.bases[part.view.argument] = base
         try:
@@ -138,7 +138,7 @@ def move_part(
 def _base(out: FunctionEmitter, part: ViewPart) -> str:
     """Write the pointer to the first element of a part."""
     view = part.view
-    constant, found = 0, ""
+    constant, base_name = 0, ""
     for offset, stride in zip(part.offsets, view.strides, strict=True):
         if offset.known is not None and stride.known is not None:
             constant += int(offset.known) * int(stride.known)
@@ -146,18 +146,18 @@ def _base(out: FunctionEmitter, part: ViewPart) -> str:
             term = offset.text
             if stride.known != 1:
                 term = out.arith("muli", (offset.text, stride.text), INDEX)
-            found = term if not found else out.arith("addi", (found, term), INDEX)
+            base_name = term if not base_name else out.arith("addi", (base_name, term), INDEX)
     if constant:
-        found = out.plus(found, constant) if found else out.index(constant)
-    return out.moved(view.pointer, found, far(view.kind), "gm") if found else view.pointer
+        base_name = out.plus(base_name, constant) if base_name else out.index(constant)
+    return out.moved(view.pointer, base_name, far(view.kind), "gm") if base_name else view.pointer
 
 
 def _settled(part: ViewPart) -> SettledPart:
     """Return a part with known extents and strides; it begins at the pointer."""
     view = part.view
-    sizes, strides = ([int(each.known or 0) for each in numbers] for numbers in (part.sizes, view.strides))
+    sizes, strides = ([int(number.known or 0) for number in numbers] for numbers in (part.sizes, view.strides))
     pointer = ArgumentPointer(view.argument, element_format(view.kind.element))
-    shape = [int(each.known or 0) for each in view.shape]
+    shape = [int(extent.known or 0) for extent in view.shape]
     whole = SettledView(pointer, tuple(sizes), tuple(strides), view.node.layout or _layout(shape, strides))
     return partition(part.node, whole, [0] * len(sizes), sizes)
 
@@ -177,7 +177,7 @@ def _move_rows(
 ) -> None:
     """Write one instruction that moves rows."""
     out, view = program.out, part.view
-    flat = tile.type.block_layout == "row_major" and all(each.known == 1 for each in part.sizes[:-2])
+    flat = tile.type.block_layout == "row_major" and all(extent.known == 1 for extent in part.sizes[:-2])
     if not flat or len(part.sizes) < 2 or view.strides[-1].known != 1:
         raise IllegalError(
             "expand cannot write a transfer with run-time extents unless its rows have adjacent elements",
@@ -218,13 +218,13 @@ _SCALARS = pto.Constant | pto.Arith | pto.Compare | pto.Convert
 
 def names_in(function: Function) -> set[str]:
     """Return every name that the text binds."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes(function.body or ()):
-        for held in ("result", "variable", "dst"):
-            found.add(str(getattr(node, held, "")))
-        for held in ("results", "carried", "arguments", "outputs"):
-            found.update(name.partition("#")[0] for name in getattr(node, held, ()))
-    return found
+        for field_name in ("result", "variable", "dst"):
+            names.add(str(getattr(node, field_name, "")))
+        for attribute in ("results", "carried", "arguments", "outputs"):
+            names.update(name.partition("#")[0] for name in getattr(node, attribute, ()))
+    return names
 
 
 def drop_unused(out: FunctionEmitter) -> None:
@@ -239,9 +239,9 @@ def drop_unused(out: FunctionEmitter) -> None:
 def _names_of(body: Sequence[pto.Operation]) -> Iterator[str]:
     """Yield the names that operations define or use, as often as they occur."""
     for node in nodes(body):
-        for place in fields(node):
-            held = getattr(node, place.name)
-            yield from (each for each in (held if isinstance(held, tuple) else (held,)) if isinstance(each, str))
+        for node_field in fields(node):
+            value = getattr(node, node_field.name)
+            yield from (name for name in (value if isinstance(value, tuple) else (value,)) if isinstance(name, str))
 
 
 def _used(body: Sequence[pto.Operation], counts: Counter[str], notes: dict[int, str]) -> Iterator[pto.Operation]:
@@ -306,13 +306,13 @@ class _Held:
         if self.extents is None:
             raise IllegalError(f"the extents of %{self.tile.name} depend on the path taken here", legal=_SETTLED)
         bounds = self.tile.type.rows, self.tile.type.cols
-        return {each.text: most for each, most in zip(self.extents, bounds, strict=True) if each.known is None}
+        return {extent.text: most for extent, most in zip(self.extents, bounds, strict=True) if extent.known is None}
 
     def at(self, extents: Extents) -> Tile:
         """Return the tile with values for its extents."""
         assert self.extents is not None
         rows, cols = (
-            int(each.known) if each.known is not None else extents[each.text] for each in self.extents
+            int(extent.known) if extent.known is not None else extents[extent.text] for extent in self.extents
         )  # fmt: skip
         return replace(self.tile, valid_rows=rows, valid_cols=cols)
 
@@ -404,12 +404,16 @@ class _Source:
                 self.values[node.result] = add_pointer(self.program, node, self._pointer(node.pointer))
             case pto.MakeView():
                 kind = self._pointer(node.pointer)
-                shape, strides = ([self._number(each) for each in names] for names in (node.shape, node.strides))
+                shape, strides = (
+                    [self._number(number_name) for number_name in names] for names in (node.shape, node.strides)
+                )
                 self.values[node.result] = view_of(node, kind, shape, strides)
             case pto.PartitionView():
                 view = self.values[node.view]
                 assert isinstance(view, PointerView)
-                offsets, sizes = ([self._number(each) for each in names] for names in (node.offsets, node.sizes))
+                offsets, sizes = (
+                    [self._number(number_name) for number_name in names] for names in (node.offsets, node.sizes)
+                )
                 self.values[node.result] = part_of(node, view, offsets, sizes)
             case _:
                 text = operation_text(node).partition(" = ")[2] or operation_text(node)
@@ -419,10 +423,12 @@ class _Source:
 
     def _known(self, node: pto.Arith | pto.Compare | pto.Convert) -> int | float | None:
         names = (node.operand,) if isinstance(node, pto.Convert) else node.operands
-        found = {name: self._number(name).known for name in names}
-        if None in found.values() or not names:
+        numbers = {name: self._number(name).known for name in names}
+        if None in numbers.values() or not names:
             return None
-        return evaluate(node, lambda name: DependentScalar(found[name] or 0), LoopDependence(), lambda *_: False).value
+        return evaluate(
+            node, lambda name: DependentScalar(numbers[name] or 0), LoopDependence(), lambda *_: False
+        ).value
 
     def _control(self, node: pto.For | pto.While | pto.If | pto.Section) -> None:
         """Write a loop or condition with its regions, after which the extents that they change are unknown."""
@@ -430,22 +436,22 @@ class _Source:
             self._region(node.body)
             return
         out = self.program.out
-        inner = [each for region in regions_of(node) for each in nodes(region)]
-        own = [each.tile for each in inner if isinstance(each, pto.SetValidShape)]
+        inner = [inner_node for region in regions_of(node) for inner_node in nodes(region)]
+        own = [inner_node.tile for inner_node in inner if isinstance(inner_node, pto.SetValidShape)]
         if not isinstance(node, pto.If):
             self._forget(own)
             names = (*node.carried, *((node.variable,) if isinstance(node, pto.For) else node.arguments))
             self.values.update({name: ScalarExpression(name) for name in names})
 
-        def made(region: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
-            held = {name: self._held(name).extents for name in own if name in self.values}
+        def rewritten(region: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
+            tile_extents = {name: self._held(name).extents for name in own if name in self.values}
             with out.region() as body:
                 self._region(region)
-            for name, extents in held.items():
+            for name, extents in tile_extents.items():
                 self._held(name).extents = extents
             return body.flat()
 
-        out.add(with_regions(node, made))
+        out.add(with_regions(node, rewritten))
         self._forget(own)
         self.values.update({name: ScalarExpression(name) for name in node.results})
 
@@ -474,12 +480,12 @@ class _Source:
         bounds = {name: most for name, most in ((node.valid_row, kind.rows), (node.valid_col, kind.cols)) if name}
 
         def number(name: str) -> int:
-            known = self._number(name).known
-            return bounds[name] if known is None and name in bounds else self._constant(name)
+            known_value = self._number(name).known
+            return bounds[name] if known_value is None and name in bounds else self._constant(name)
 
-        made = self.tiles.allocate(node, key, number)
+        allocated = self.tiles.allocate(node, key, number)
         rows, cols = extents
-        self.values[node.result] = made if isinstance(made, TileSlots) else _Held(made, (rows, cols))
+        self.values[node.result] = allocated if isinstance(allocated, TileSlots) else _Held(allocated, (rows, cols))
 
     def _tile_operation(self, node: pto.Tcvt | pto.TileOperation) -> None:
         if isinstance(node, pto.Tcvt):
@@ -508,8 +514,8 @@ class _Source:
 
     def _work(self, node: pto.TileOperation, tile_of: Callable[[str], Tile]) -> LoweredInstruction:
         def number(name: str) -> int | float:
-            known = self._number(name).known
-            return 1 if known is None else known
+            known_value = self._number(name).known
+            return 1 if known_value is None else known_value
 
         return self.lowerer.work(resolve_work(node, tile_of, number))
 
@@ -521,13 +527,13 @@ class _Source:
     ) -> None:
         """Lower an operation and write it."""
         program = self.program
-        held = {name: self._held(name) for name in names}
+        tiles = {name: self._held(name) for name in names}
         most: dict[str, int] = {}
-        for each in held.values():
-            for name, bound in each.named().items():
+        for tile in tiles.values():
+            for name, bound in tile.named().items():
                 most[name] = min(bound, most.get(name, bound))
         kind = "tcvt" if isinstance(node, pto.Tcvt) else node.mnemonic
-        whole = lower(lambda name: held[name].at(most))
+        whole = lower(lambda name: tiles[name].at(most))
         program.given = program.given_of(whole.shortcut)
         body = whole.body
         try:
@@ -536,7 +542,7 @@ class _Source:
             if most:
                 if program.given is not None and program.given.structure in _FOLLOWING:
                     raise IllegalError(f"its loops follow {named(most)}", legal=_SETTLED)
-                body, program.rules = rules_of(most, lambda extents: lower(lambda name: held[name].at(extents)).body)
+                body, program.rules = rules_of(most, lambda extents: lower(lambda name: tiles[name].at(extents)).body)
             with program.out.noted("" if is_inserted(node) else f"pto.{kind}, line {node.span.line}"):
                 self._guarded(body, most)
         except CastsimError as error:
@@ -570,45 +576,47 @@ class _Source:
         if isinstance(node, pto.Tcvt):
             return None
         scalars = [self.values[name] for name in node.inputs]
-        return next((each.text for each in scalars if isinstance(each, ScalarExpression) and each.known is None), None)
+        return next(
+            (scalar.text for scalar in scalars if isinstance(scalar, ScalarExpression) and scalar.known is None), None
+        )
 
     def _transfer(self, node: pto.TileOperation) -> None:
         load = node.mnemonic == "tload"
         ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
-        part, held = (self.values[names[0]] for names in ends)
-        if not isinstance(part, ViewPart) or not isinstance(held, _Held):
+        part, held_tile = (self.values[names[0]] for names in ends)
+        if not isinstance(part, ViewPart) or not isinstance(held_tile, _Held):
             raise IllegalError(
                 f"expand cannot write pto.{node.mnemonic} with these operands", legal=("a partition and a tile",)
             )
-        tile = held.at(held.named())
-        assert held.extents is not None
+        tile = held_tile.at(held_tile.named())
+        assert held_tile.extents is not None
         with self.program.out.noted(f"pto.{node.mnemonic}, line {node.span.line}"):
-            move_part(self.program, self.lowerer, node, part, tile, held.extents, load=load)
+            move_part(self.program, self.lowerer, node, part, tile, held_tile.extents, load=load)
 
     # ------------------------------------------------------------------------------------------------------ values
 
     def _number(self, name: str) -> ScalarExpression:
-        found = self.values[name]
-        assert isinstance(found, ScalarExpression)
-        return found
+        scalar = self.values[name]
+        assert isinstance(scalar, ScalarExpression)
+        return scalar
 
     def _constant(self, name: str) -> int:
-        known = self._number(name).known
-        if known is None:
+        number_known = self._number(name).known
+        if number_known is None:
             raise IllegalError(f"expand cannot write what depends on %{name}", legal=_SETTLED)
-        return int(known)
+        return int(number_known)
 
     def _held(self, name: str) -> _Held:
-        found = self.values[name]
-        assert isinstance(found, _Held)
-        return found
+        tile_value = self.values[name]
+        assert isinstance(tile_value, _Held)
+        return tile_value
 
     def _pointer(self, name: str) -> tuple[str, str, pto.PointerType]:
         """Return the argument of a pointer, the pointer's name, and its type."""
-        found = self.values[name]
-        assert isinstance(found, ScalarExpression)
-        argument = found.argument or name
-        return argument, found.text, self.program.arguments[argument]
+        scalar = self.values[name]
+        assert isinstance(scalar, ScalarExpression)
+        argument = scalar.argument or name
+        return argument, scalar.text, self.program.arguments[argument]
 
 
 def _fixed(value: int) -> ScalarExpression:

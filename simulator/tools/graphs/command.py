@@ -36,8 +36,8 @@ def execute(options: Namespace) -> CommandOutcome:
     html: str | None = getattr(options, "html", None)  # that of `castsim run`
     if html is not None:
         check_file("--html", html)
-    target, held = load_target(options.target), assignments("--option", options.options)
-    setting_of(target, held)  # refused before the graph is read
+    target, setting = load_target(options.target), assignments("--option", options.options)
+    setting_of(target, setting)  # refused before the graph is read
     most = MOST_ELEMENTS if options.max_elements is None else positive("--max-elements", options.max_elements)
     graph = read_graph(Path(options.program), options.tosa_version)
     names = [port.name for port in graph.inputs]
@@ -46,32 +46,32 @@ def execute(options: Namespace) -> CommandOutcome:
     folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
     with stage_progress(options) as progress:
         documented = options.json is not None or html is not None
-        found = run_graph(
-            graph, target, inputs, progress, options.engine, held, limits_of(options), most, refuted=documented
+        run = run_graph(
+            graph, target, inputs, progress, options.engine, setting, limits_of(options), most, refuted=documented
         )
-    files = _write_outputs(found, folder)
-    emitted = _write_programs(found, programs)
+    files = _write_outputs(run, folder)
+    emitted = _write_programs(run, programs)
 
-    document = graph_document(found, files, emitted)
+    document = graph_document(run, files, emitted)
     if html is not None:
         from castsim.tools.graphs.page import graph_page  # noqa: PLC0415 - few graphs become pages
 
-        write_page(html, graph_page(found, files, emitted, document))
+        write_page(html, graph_page(run, files, emitted, document))
 
-    accepted = found.conforms or (options.accept_samples and not found.refuted)
-    return CommandOutcome(document, lambda _: graph_text(found, files, emitted), code=0 if accepted else 1)
+    accepted = run.conforms or (options.accept_samples and not run.refuted)
+    return CommandOutcome(document, lambda _: graph_text(run, files, emitted), code=0 if accepted else 1)
 
 
-def _write_outputs(found: GraphRun, folder: Path | None) -> Mapping[str, Path]:
+def _write_outputs(run: GraphRun, folder: Path | None) -> Mapping[str, Path]:
     if folder is None:
         return {}
-    files = {name: folder / f"{plain}.npy" for name, plain in file_names(found.outputs).items()}
+    files = {name: folder / f"{plain}.npy" for name, plain in file_names(run.outputs).items()}
     for name, path in files.items():
-        write_array(path, found.outputs[name].array)
+        write_array(path, run.outputs[name].array)
     return files
 
 
-def _write_programs(found: GraphRun, folder: Path | None) -> Mapping[tuple[str, int], Path]:
+def _write_programs(run: GraphRun, folder: Path | None) -> Mapping[tuple[str, int], Path]:
     """Write the programs, numbered in the order in which they ran.
 
     Raises:
@@ -80,10 +80,10 @@ def _write_programs(found: GraphRun, folder: Path | None) -> Mapping[tuple[str, 
     if folder is None:
         return {}
     files: dict[tuple[str, int], Path] = {}
-    for node in found.nodes:
-        for place, stage in enumerate(node.stages):
+    for node in run.nodes:
+        for stage_number, stage in enumerate(node.stages):
             number = f"{len(files):03d}"
-            path = folder / f"{number}_{file_name(node.node.name)}_{place}{stage.program.suffix}"
+            path = folder / f"{number}_{file_name(node.node.name)}_{stage_number}{stage.program.suffix}"
             write_program(path, stage.program.text)
-            files[node.node.name, place] = path
+            files[node.node.name, stage_number] = path
     return files

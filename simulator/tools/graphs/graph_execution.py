@@ -94,7 +94,7 @@ class NodeRun:
         """Whether no element of this run is wrong: for a cast by its specification, for others by the reference."""
         judged = self.comparisons[-1:] if self.plan is not None else self.comparisons
         ran = self.refusal is None and self.unjudged is None
-        return ran and not any(found.wrong for found in judged)
+        return ran and not any(comparison.wrong for comparison in judged)
 
     @property
     def verdict(self) -> NodeVerdict:
@@ -106,7 +106,7 @@ class NodeRun:
             return NodeVerdict.NOT_RUN
         if self.unjudged is not None:
             return NodeVerdict.NOT_JUDGED
-        if not self.agrees or any(found.wrong for found in self.trial):
+        if not self.agrees or any(comparison.wrong for comparison in self.trial):
             return NodeVerdict.DIFFERS
         if self.plan is not None:
             return verdict_of_plan(self.plan)
@@ -117,7 +117,7 @@ class NodeRun:
     @property
     def passes(self) -> bool:
         """Whether an element differs from the reference without being wrong: later nodes may then differ too."""
-        return self.agrees and any(found.wrong or found.passed for found in self.comparisons)
+        return self.agrees and any(comparison.wrong or comparison.passed for comparison in self.comparisons)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,8 +156,13 @@ class GraphRun:
     @property
     def judged(self) -> tuple[OutputComparison, ...]:
         """The comparisons that judge the outputs: of the whole graph, otherwise of the nodes that compute them."""
-        last = [found for node in self.nodes for found in node.comparisons if found.output in self.graph.outputs]
-        return self.comparisons or tuple({found.output: found for found in last}.values())
+        last = [
+            comparison
+            for node in self.nodes
+            for comparison in node.comparisons
+            if comparison.output in self.graph.outputs
+        ]
+        return self.comparisons or tuple({comparison.output: comparison for comparison in last}.values())
 
     @property
     def agrees(self) -> bool:
@@ -171,7 +176,7 @@ class GraphRun:
         An output that differs from the reference of the whole graph is explained if an earlier node has an element
         that differs without being wrong. Without one, the nodes and the whole contradict each other.
         """
-        return not any(found.wrong and not found.because for found in self.comparisons)
+        return not any(comparison.wrong and not comparison.because for comparison in self.comparisons)
 
 
 # Trying a node on every code of its inputs, where these are few: what it reads in a run is one input of many.
@@ -241,11 +246,11 @@ def _scaled(node: GraphNode, x: GraphTensor, given: Sequence[GraphTensor | None]
         return _alone(x, given)
     rank, codes = len(x.shape), all_codes(x.format)
     axis = node.attributes.get("axis", 1)
-    place = axis + rank if axis < 0 else axis
-    if codes is None or rank < 2 or not 0 <= place < rank or codes.size * scale.codes.size > LARGEST:
+    position = axis + rank if axis < 0 else axis
+    if codes is None or rank < 2 or not 0 <= position < rank or codes.size * scale.codes.size > LARGEST:
         return None
-    free = 0 if place else 1
-    shape = [codes.size if k == free else scale.codes.size if k == place else 1 for k in range(rank)]
+    free = 0 if position else 1
+    shape = [codes.size if k == free else scale.codes.size if k == position else 1 for k in range(rank)]
     aligned = codes.reshape([-1 if k == free else 1 for k in range(rank)])
     return [GraphTensor(x.format, np.ascontiguousarray(np.broadcast_to(aligned, shape))), *given[1:]]
 
@@ -334,15 +339,15 @@ def run_graph(
     Raises:
         ReadError: an option does not exist, or its value is not legal; the specification does not define a node.
     """
-    held = setting_of(target, options or {})
-    target = changed(target, dict(held))
-    chip = Chip(target, progress, held, refuted)
+    setting = setting_of(target, options or {})
+    target = changed(target, dict(setting))
+    chip = Chip(target, progress, setting, refuted)
     values: dict[str, GraphTensor] = {**graph.constants, **inputs}
     done: list[NodeRun] = []
     unsettled: dict[str, Mask] = {}
     timed: dict[str, tuple[LoadedProgram, int]] = {}
-    for place, node in enumerate(graph.nodes):
-        progress(f"{node.name} ({node.op})", place, len(graph.nodes))
+    for number, node in enumerate(graph.nodes):
+        progress(f"{node.name} ({node.op})", number, len(graph.nodes))
         lacking = [name for name in node.inputs if name is not None and name not in values]
         if lacking:
             done.append(_behind(node, lacking, done))
@@ -350,12 +355,14 @@ def run_graph(
         given = [None if name is None else values[name] for name in node.inputs]
         check_size(f"node '{node.name}'", _elements(given), most_elements, node.span)
         runner = GraphKernelRunner(chip, node.name.lstrip("%"), engine, limits, timed=timed)
-        found, outputs = _run_node(runner, graph, node, given)
-        done.append(found)
+        run, outputs = _run_node(runner, graph, node, given)
+        done.append(run)
         values |= dict(zip(node.outputs, outputs, strict=False))
         for name, tensor in zip(node.outputs, outputs, strict=False):
-            unsettled[name] = _unsettled(found, name, tensor.shape, [unsettled.get(str(each)) for each in node.inputs])
-    ran = all(one.refusal is None for one in done)
+            unsettled[name] = _unsettled(
+                run, name, tensor.shape, [unsettled.get(str(operand)) for operand in node.inputs]
+            )
+    ran = all(node_run.refusal is None for node_run in done)
     results = {name: values[name] for name in graph.outputs if name in values}
     for name, tensor in results.items():
         check_size(f"output '{name}'", math.prod(tensor.shape), most_elements)
@@ -377,25 +384,25 @@ def _unsettled(run: NodeRun, output: str, shape: tuple[int, ...], operands: Sequ
 
     These are elements of the node itself with several right results, and elements computed from such elements.
     """
-    found = np.zeros(shape, np.bool_)
-    comparisons = [one for one in run.comparisons if one.output == output]
-    for one in comparisons:
-        found |= (one.open | ~one.right) & comparisons[-1].right
-    for place, mask in enumerate(operands):
+    unsettled = np.zeros(shape, np.bool_)
+    comparisons = [comparison for comparison in run.comparisons if comparison.output == output]
+    for comparison in comparisons:
+        unsettled |= (comparison.open | ~comparison.right) & comparisons[-1].right
+    for number, mask in enumerate(operands):
         if mask is None or not mask.any():
             continue
         if run.node.op in _PAIRS:
-            found |= np.broadcast_to(mask, shape)
-        elif place == 0 and run.node.op in _ELEMENTWISE:
-            found |= mask.reshape(shape)
+            unsettled |= np.broadcast_to(mask, shape)
+        elif number == 0 and run.node.op in _ELEMENTWISE:
+            unsettled |= mask.reshape(shape)
         else:
-            found[...] = True
-    return found
+            unsettled[...] = True
+    return unsettled
 
 
 def _behind(node: GraphNode, lacking: Sequence[str], done: Sequence[NodeRun]) -> NodeRun:
     """Return a node that was not run because of nodes before it: those that were refused themselves are named."""
-    makers = [one.node.name for one in done if not set(one.node.outputs).isdisjoint(lacking)]
+    makers = [run.node.name for run in done if not set(run.node.outputs).isdisjoint(lacking)]
     refusal = f"it reads {', '.join(dict.fromkeys(lacking))} of {', '.join(makers)}, not run"
     return NodeRun(node, (), (), (), None, (), refusal)
 
@@ -423,9 +430,9 @@ def _run_node(
     runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
 ) -> tuple[NodeRun, Sequence[GraphTensor]]:
     try:
-        outputs, found, comparisons, unjudged = _judged(runner, graph, node, given)
+        outputs, cast_answer, comparisons, unjudged = _judged(runner, graph, node, given)
         run = NodeRun(
-            node, tuple(tensor.shape for tensor in outputs), tuple(runner.stages), tuple(runner.remarks), found,
+            node, tuple(tensor.shape for tensor in outputs), tuple(runner.stages), tuple(runner.remarks), cast_answer,
             tuple(comparisons), unjudged=unjudged,
         )  # fmt: skip
         return replace(run, trial=_tried(runner, graph, run, given)), outputs
@@ -461,16 +468,16 @@ def _judged(
 ) -> tuple[list[GraphTensor], Answer | None, list[OutputComparison], str | None]:
     """Run a node; return its outputs, the lowering's answer, comparisons, and why there are none if there should be."""
     if graph.language is GraphLanguage.TOSA:
-        outputs, found, sets = run_tosa_node(runner, graph, node, given)
+        outputs, cast_answer, sets = run_tosa_node(runner, graph, node, given)
         if sets is None:
-            return outputs, found, [], None
+            return outputs, cast_answer, [], None
         as_sets = GraphTensor(sets.dst, outputs[0].codes)  # whose format may be the unsigned one of the result's
         label = f"{graph.spec}@{graph.version}"
-        return outputs, found, [against_sets(node.outputs[0], as_sets, sets, list(given[:1]), label)], None
+        return outputs, cast_answer, [against_sets(node.outputs[0], as_sets, sets, list(given[:1]), label)], None
     operands = placed_operands(graph, node, given)
-    outputs, found = run_onnx_node(runner, graph, node, operands)
+    outputs, cast_answer = run_onnx_node(runner, graph, node, operands)
     sets = None
-    if found is not None and operands[0] is not None:
+    if cast_answer is not None and operands[0] is not None:
         chosen = {name: node.attributes[name] for name in ("saturate", "round_mode") if name in node.attributes}
         src, dst = operands[0].format, outputs[0].format
         cast = specified_cast(graph.spec, src, dst, version=graph.version, attributes=chosen)
@@ -479,7 +486,7 @@ def _judged(
     if sets is not None:
         comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], cast.label))
         unjudged = None
-    return outputs, found, comparisons, unjudged
+    return outputs, cast_answer, comparisons, unjudged
 
 
 def _against_evaluator(
@@ -492,7 +499,7 @@ def _against_evaluator(
 ) -> tuple[list[OutputComparison], str | None]:
     """Compare the outputs with the reference evaluator's, or return its objection to the node."""
     try:
-        expected = reference_outputs(graph, node, [None if each is None else each.array for each in operands])
+        expected = reference_outputs(graph, node, [None if tensor is None else tensor.array for tensor in operands])
     except IllegalError as error:
         runner.remark(error.message)
         return [], error.message
@@ -518,9 +525,9 @@ def _unlike(source: GraphTensor | None, result: GraphTensor, right: Codes) -> li
     if source is None or source.format is TEXT:
         unequal = result.codes != texts(right)
     else:
-        ours, theirs = (codes_from_strings(one, source.format) for one in (result.codes, texts(right)))
+        ours, theirs = (codes_from_strings(tensor, source.format) for tensor in (result.codes, texts(right)))
         unequal = (ours != theirs) & ~(is_nan(ours, source.format) & is_nan(theirs, source.format))
-    return [int(place) for place in np.argwhere(unequal)[0]] if unequal.any() else []
+    return [int(coordinate) for coordinate in np.argwhere(unequal)[0]] if unequal.any() else []
 
 
 def _whole(
@@ -531,7 +538,7 @@ def _whole(
     unsettled: Mapping[str, Mask],
 ) -> tuple[OutputComparison, ...]:
     expected = reference_run(graph, dict(inputs))
-    found = []
+    comparisons = []
     for name, result in results.items():
         if result.format is TEXT:
             continue  # judged by its node: texts of one number may differ
@@ -540,8 +547,8 @@ def _whole(
             name, result, GraphTensor.of(right, result.format), [],
             unsettled.get(name, np.zeros(result.shape, np.bool_)), against="reference evaluator's for the whole graph",
         )  # fmt: skip
-        found.append(replace(comparison, because=_passing(name, done) if comparison.wrong else ()))
-    return tuple(found)
+        comparisons.append(replace(comparison, because=_passing(name, done) if comparison.wrong else ()))
+    return tuple(comparisons)
 
 
 def _passing(output: str, done: Sequence[NodeRun]) -> tuple[str, ...]:
@@ -580,7 +587,7 @@ def _tensor(
 def _fitting(port: GraphInput, array: Codes, sizes: Mapping[str, int | float], most: int) -> GraphTensor:
     wanted = tuple(sizes.get(extent) if isinstance(extent, str) else extent for extent in port.shape)
     fits = len(wanted) == array.ndim and all(
-        extent in (None, found) for extent, found in zip(wanted, array.shape, strict=True)
+        extent in (None, size) for extent, size in zip(wanted, array.shape, strict=True)
     )
     if not fits:
         shown = "x".join("?" if extent is None else str(extent) for extent in wanted) or "a scalar"
@@ -593,13 +600,13 @@ def _fitting(port: GraphInput, array: Codes, sizes: Mapping[str, int | float], m
 
 
 def _extent(port: GraphInput, extent: int | str, sizes: Mapping[str, int | float]) -> int:
-    found = sizes.get(extent) if isinstance(extent, str) else extent
-    if not isinstance(found, int) or found < 0:
+    size = sizes.get(extent) if isinstance(extent, str) else extent
+    if not isinstance(size, int) or size < 0:
         raise ReadError(
             f"input '{port.name}': extent '{extent}' is dynamic; set it, or give the input as a file",
             legal=(f"--arg {extent}=32",),
         )
-    return found
+    return size
 
 
 # What a target refuses of a graph, without running it: programs are written for every node, and none is simulated.
@@ -636,7 +643,7 @@ def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimE
         if any(name is not None and name not in values for name in node.inputs):
             continue
         given = [None if name is None else values[name] for name in node.inputs]
-        if any(each is not None and each.codes.size > _MOST_ELEMENTS for each in given):
+        if any(tensor is not None and tensor.codes.size > _MOST_ELEMENTS for tensor in given):
             continue
         try:
             writer = _NodeWriter(chip, node.name)
@@ -672,7 +679,7 @@ def _ones(fmt: Format, shape: tuple[int, ...]) -> Codes:
     if fmt is TEXT:
         return np.broadcast_to(np.array("1"), shape)
     try:
-        one = convert_codes(_ONE, F32, fmt, abstract_policy(F32, fmt)).astype(code_dtype(fmt))
+        unit = convert_codes(_ONE, F32, fmt, abstract_policy(F32, fmt)).astype(code_dtype(fmt))
     except IllegalError:  # a format that no number is converted to
-        one = np.ones(1, code_dtype(fmt))
-    return np.broadcast_to(one, shape)
+        unit = np.ones(1, code_dtype(fmt))
+    return np.broadcast_to(unit, shape)

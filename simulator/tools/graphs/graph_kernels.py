@@ -157,14 +157,14 @@ class NodeKernel:
 
     def last_uses(self) -> dict[int, int]:
         """Return the index of the last instruction that reads each value; outputs live to the end."""
-        found = {port.value.number: -1 for port in self.inputs}
-        for place, instruction in enumerate(self.instructions):
-            found[instruction.result.number] = place
+        uses = {port.value.number: -1 for port in self.inputs}
+        for index, instruction in enumerate(self.instructions):
+            uses[instruction.result.number] = index
             for operand in operands(instruction):
-                found[operand.number] = place
+                uses[operand.number] = index
         for port in self.outputs:
-            found[port.value.number] = len(self.instructions)
-        return found
+            uses[port.value.number] = len(self.instructions)
+        return uses
 
     def _new(self, fmt: Format) -> KernelValue:
         self._count += 1
@@ -175,9 +175,11 @@ class NodeKernel:
         return not read and any(port.value == value for port in self.inputs)
 
     def _redeclared(self, value: KernelValue, fmt: Format) -> KernelValue:
-        found = replace(value, format=fmt)
-        self.inputs = [replace(port, format=fmt, value=found) if port.value == value else port for port in self.inputs]
-        return found
+        redeclared = replace(value, format=fmt)
+        self.inputs = [
+            replace(port, format=fmt, value=redeclared) if port.value == value else port for port in self.inputs
+        ]
+        return redeclared
 
     def _only_rereads_to(self, value: KernelValue) -> bool:
         last = self.instructions[-1]

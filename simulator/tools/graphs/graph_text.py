@@ -43,10 +43,10 @@ class WitnessSource(Keys):
 
 def witness_text(witness: WrongElement) -> str:
     """Return a wrong element in words: its index, its sources, the actual and the expected value."""
-    place = f"[{', '.join(map(str, witness.index))}]"
+    location = f"[{', '.join(map(str, witness.index))}]"
     sources = ", ".join(f"{number_of(code, fmt)} ({fmt.name} {bits_text(code, fmt)})" for fmt, code in witness.sources)
     came = f"{number_of(witness.result, witness.format)} ({bits_text(witness.result, witness.format)})"
-    text = f"{place}: " + (f"from {sources}: " if sources else "") + came
+    text = f"{location}: " + (f"from {sources}: " if sources else "") + came
     if witness.expected is None:
         return f"{text}, which the specification does not accept"
     expected = f"{number_of(witness.expected, witness.format)} ({bits_text(witness.expected, witness.format)})"
@@ -123,9 +123,9 @@ class Node(Keys):
     remarks: list[str] = says("Remarks.")
 
 
-def seconds_of(found: GraphRun) -> float:
+def seconds_of(run: GraphRun) -> float:
     """Return the time of all programs at the target's frequency."""
-    return float(Fraction(found.cycles, found.target.frequency.megahertz * 10**6))
+    return float(Fraction(run.cycles, run.target.frequency.megahertz * 10**6))
 
 
 class Graph(CommandDocument, name="graph", version=3):
@@ -146,17 +146,17 @@ class Graph(CommandDocument, name="graph", version=3):
     whole_graph_unjudged: str | None = says("The reason why the outputs are not judged; null if they are.", "unjudged")
 
 
-def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
+def graph_document(run: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
     """Return the run as JSON; `files` are the outputs' files, `emitted` the programs' files by node and index."""
     return Graph.of(
-        found,
-        nodes=[_graph_node(node, emitted) for node in found.nodes],
-        outputs=[output_of(name, tensor.codes, tensor.format.name, files) for name, tensor in found.outputs.items()],
+        run,
+        nodes=[_graph_node(node, emitted) for node in run.nodes],
+        outputs=[output_of(name, tensor.codes, tensor.format.name, files) for name, tensor in run.outputs.items()],
     )
 
 
 def _graph_node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Document:
-    written = [emitted.get((node.node.name, place)) for place in range(len(node.stages))]
+    written = [emitted.get((node.node.name, stage_number)) for stage_number in range(len(node.stages))]
     programs = [
         NodeProgram.of(stage, file=file, run=run_command(stage, file))
         for stage, file in zip(node.stages, written, strict=True)
@@ -185,52 +185,54 @@ _DETAILED = 64
 
 @composed
 def graph_text(
-    found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]
+    run: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]
 ) -> Iterator[RenderableType]:
     """Yield the report; `files` are the outputs' files, `emitted` the programs' files by node and index."""
-    graph = found.graph
+    graph = run.graph
     spec = specification_words(f"{graph.spec}@{graph.version}")
-    yield Text(f"{graph.file}: {graph.name}, {spec}, on {found.target.name}: {headline(found)}")
+    yield Text(f"{graph.file}: {graph.name}, {spec}, on {run.target.name}: {headline(run)}")
     yield Text("")
     rows = (
         (node.node.name, node.node.op, str(len(node.stages)), f"{node.cycles:,}", node.verdict.value)
-        for node in found.nodes
+        for node in run.nodes
     )
     yield indented(table("node", "operator", ">programs", ">cycles", "verdict", rows=rows))
-    time = f"{duration(seconds_of(found))} at {clock(found.target)}"
-    yield Text(f"\ntotal: {found.cycles:,} cycles, {time}")
+    time = f"{duration(seconds_of(run))} at {clock(run.target)}"
+    yield Text(f"\ntotal: {run.cycles:,} cycles, {time}")
     yield from (indented(Text(line)) for line in CONVENTIONS)
-    shown = [node for place, node in enumerate(found.nodes) if place < _DETAILED or _is_wrong(node)]
+    shown = [node for number, node in enumerate(run.nodes) if number < _DETAILED or _is_wrong(node)]
     for node in shown:
         yield from _node(node, emitted)
-    if len(shown) < len(found.nodes):
-        more = len(found.nodes) - len(shown)
+    if len(shown) < len(run.nodes):
+        more = len(run.nodes) - len(shown)
         yield Text(f"\nand {more} more nodes, none of which differs; --json has them all")
-    if found.comparisons:
+    if run.comparisons:
         yield Text("\noutputs of the whole graph")
-        yield from (indented(Text(_compared(each))) for each in found.comparisons)
-    if found.unjudged is not None:
-        yield Text(f"\noutputs of the whole graph are not compared: {found.unjudged}")
+        yield from (indented(Text(_compared(comparison))) for comparison in run.comparisons)
+    if run.unjudged is not None:
+        yield Text(f"\noutputs of the whole graph are not compared: {run.unjudged}")
     for name, path in files.items():
         yield Text(f"{name} written to {path}")
     yield from (Text(f"programs written to {folder}") for folder in {path.parent for path in emitted.values()})
 
 
-def headline(found: GraphRun) -> str:
+def headline(run: GraphRun) -> str:
     """Return the summary of all nodes."""
-    if found.conforms:
+    if run.conforms:
         return "every node is proven or exhaustively tried"
-    if found.refuted:
+    if run.refuted:
         return "not every node conforms"
-    count, tried = len(found.nodes), sum(not node.verdict.certain for node in found.nodes)
+    count, tried = len(run.nodes), sum(not node.verdict.certain for node in run.nodes)
     proven = f"{count - tried} of {count} nodes proven for all inputs; {tried} checked on this input only"
-    return "; ".join([*_agreement(found.judged), proven])
+    return "; ".join([*_agreement(run.judged), proven])
 
 
 def _agreement(judged: Sequence[OutputComparison]) -> Iterator[str]:
     """Yield the summary of the comparisons without a wrong element."""
-    if judged and not any(each.wrong for each in judged):
-        specified, undefined = (sum(getattr(each, name) for each in judged) for name in ("specified", "undefined"))
+    if judged and not any(comparison.wrong for comparison in judged):
+        specified, undefined = (
+            sum(getattr(comparison, name) for comparison in judged) for name in ("specified", "undefined")
+        )
         yield f"all {specified:,} {'specified ' if undefined else ''}elements agree"
         if undefined:
             yield f"{undefined:,} {'inputs have' if undefined > 1 else 'input has'} no specified result"
@@ -243,8 +245,8 @@ def _is_wrong(node: NodeRun) -> bool:
 def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Iterator[RenderableType]:
     if not (node.stages or node.refusal or node.remarks):
         return
-    place = f"{node.node.span}: " if node.node.span else ""
-    yield Text(f"\n{place}{node.node.name} ({node.node.op})")
+    location = f"{node.node.span}: " if node.node.span else ""
+    yield Text(f"\n{location}{node.node.name} ({node.node.op})")
     if node.refusal is not None:
         yield indented(Text(f"not run: {node.refusal}"))
     if node.answer is not None:
@@ -254,8 +256,8 @@ def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Iterator[Re
     for number, stage in enumerate(node.stages):
         if stage.settings:
             yield indented(Text(f"run it with: {run_command(stage, emitted.get((node.node.name, number)))}"))
-    yield from (indented(Text(_compared(each))) for each in node.comparisons)
-    yield from (indented(Text(f"all codes: {_compared(each)}")) for each in node.trial)
+    yield from (indented(Text(_compared(comparison))) for comparison in node.comparisons)
+    yield from (indented(Text(f"all codes: {_compared(comparison)}")) for comparison in node.trial)
     yield from (indented(Text(remark)) for remark in node.remarks)
 
 
@@ -285,16 +287,21 @@ def _stages(node: NodeRun) -> list[str]:
     return lines
 
 
-def _compared(found: OutputComparison) -> str:
-    kind = "specified elements" if found.undefined else "elements"
-    if found.wrong:
-        verb = f"are outside what {found.against} accepts" if found.sets else f"differ from the {found.against}"
-        text = f"{found.output}: {found.wrong:,} of {found.specified:,} {kind} {verb}"
+def _compared(comparison: OutputComparison) -> str:
+    kind = "specified elements" if comparison.undefined else "elements"
+    if comparison.wrong:
+        verb = (
+            f"are outside what {comparison.against} accepts"
+            if comparison.sets
+            else f"differ from the {comparison.against}"
+        )
+        text = f"{comparison.output}: {comparison.wrong:,} of {comparison.specified:,} {kind} {verb}"
     else:
-        verb = f"are what {found.against} accepts" if found.sets else f"agree with the {found.against}"
-        text = f"{found.output}: all {found.specified:,} {kind} {verb}"
-    if found.undefined:
-        text += f"; {found.undefined:,} {'inputs have' if found.undefined > 1 else 'input has'} no specified result"
-    if found.because:
-        text += f", as node {' and node '.join(found.because)} has elements that differ from it and are not wrong"
-    return text if found.witness is None else f"{text}; the first at {witness_text(found.witness)}"
+        verb = f"are what {comparison.against} accepts" if comparison.sets else f"agree with the {comparison.against}"
+        text = f"{comparison.output}: all {comparison.specified:,} {kind} {verb}"
+    if comparison.undefined:
+        inputs = "inputs have" if comparison.undefined > 1 else "input has"
+        text += f"; {comparison.undefined:,} {inputs} no specified result"
+    if comparison.because:
+        text += f", as node {' and node '.join(comparison.because)} has elements that differ from it and are not wrong"
+    return text if comparison.witness is None else f"{text}; the first at {witness_text(comparison.witness)}"

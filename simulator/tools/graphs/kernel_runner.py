@@ -100,8 +100,8 @@ def against_reference(
     if either_zero and not isinstance(fmt, IntFormat):
         numbers = [tensor.array.astype(np.float64) for tensor in (result, expected)]
         right |= (numbers[0] == 0) & (numbers[1] == 0)
-    found = _comparison(output, against, result, right, undefined, sources, expected)
-    return replace(found, passed=int((right & ~equal).sum()), open=right & (undefined | ~equal))
+    comparison = _comparison(output, against, result, right, undefined, sources, expected)
+    return replace(comparison, passed=int((right & ~equal).sum()), open=right & (undefined | ~equal))
 
 
 def against_sets(
@@ -110,11 +110,11 @@ def against_sets(
     """Compare with the sets of a specification; a witness names the accepted code if there is only one."""
     right = sets.contains(result.codes)
     single = GraphTensor(result.format, np.where(sets.single, sets.lowest, 0)) if sets.single.any() else None
-    found = _comparison(output, against, result, right, sets.anything, sources, single)
-    witness = found.witness
+    comparison = _comparison(output, against, result, right, sets.anything, sources, single)
+    witness = comparison.witness
     if witness is not None and not sets.single[witness.index]:
         witness = replace(witness, expected=None)
-    return replace(found, witness=witness, sets=True)
+    return replace(comparison, witness=witness, sets=True)
 
 
 def number_of(code: int, fmt: Format) -> str:
@@ -135,14 +135,16 @@ def _comparison(
     wrong = int((~right).sum())
     witness = None
     if wrong:
-        index = tuple(int(place) for place in np.unravel_index(int(np.argmin(right.reshape(-1))), right.shape))
-        found = [
+        index = tuple(
+            int(coordinate) for coordinate in np.unravel_index(int(np.argmin(right.reshape(-1))), right.shape)
+        )
+        sources_text = [
             (tensor.format, int(np.broadcast_to(tensor.codes, right.shape)[index]))
             for tensor in sources
             if tensor is not None and _fits(tensor.shape, right.shape)
         ]
         code = None if expected is None else int(expected.codes[index])
-        witness = WrongElement(index, tuple(found), result.format, int(result.codes[index]), code)
+        witness = WrongElement(index, tuple(sources_text), result.format, int(result.codes[index]), code)
     return OutputComparison(
         output, against, right.size, int(undefined.sum()), wrong, witness, right=right, open=undefined & right
     )
@@ -225,14 +227,16 @@ def run_program(
     }
     if program.text in timed:
         loaded, cycles = timed[program.text]
-        found = computed(loaded, arrays, limits)
+        outputs_computed = computed(loaded, arrays, limits)
     else:
         fresh = load_text(program.text, f"{name}{program.suffix}", program.target, limits)
         result = run_loaded(fresh, arrays, engine=engine, limits=limits)
-        found, cycles = dict(result.outputs), result.cycles
+        outputs_computed, cycles = dict(result.outputs), result.cycles
         if fresh.tree is not None:
             timed[program.text] = fresh, cycles
-    outputs = {key: codes_from_array(found[key], fmt).reshape(-1)[:size] for key, fmt in program.outputs.items()}
+    outputs = {
+        key: codes_from_array(outputs_computed[key], fmt).reshape(-1)[:size] for key, fmt in program.outputs.items()
+    }
     return outputs, cycles
 
 
@@ -308,8 +312,8 @@ class GraphKernelRunner:
         """Name the value `dst`, run the kernel and return the codes of `fmt`, in the shape of the input."""
         kernel.output("dst", value)
         given = {"src": codes.reshape(-1).astype(code_dtype(kernel.inputs[0].format))}
-        found = self.run(kernel, given, answered)["dst"]
-        return found.astype(code_dtype(fmt)).reshape(codes.shape)
+        results = self.run(kernel, given, answered)["dst"]
+        return results.astype(code_dtype(fmt)).reshape(codes.shape)
 
     def through(
         self, title: str, codes: Codes, fmt: Format, chain: Chain, dst: Format, answered: Answer | None = None
@@ -423,8 +427,8 @@ class GraphKernelRunner:
 
         If the lower bound exceeds the upper one, the result is the upper one.
         """
-        found = extremes(kernel, value, low, high)
-        return found if found == value else self.nan_kept(kernel, found, value, value)
+        extremes_value = extremes(kernel, value, low, high)
+        return extremes_value if extremes_value == value else self.nan_kept(kernel, extremes_value, value, value)
 
     def nan_kept(
         self, kernel: NodeKernel, bounded: KernelValue, origin: KernelValue, tested: KernelValue

@@ -62,7 +62,11 @@ def findings_of(path: Path, text: str | None, request: LoadRequest) -> Iterator[
         chip = None if isinstance(target, str | Path) else target  # `_request` has loaded a name
         for node, error in illegal_nodes(graph) if chip is None else refusals(graph, chip):
             placed = error if error.span is not None or node.span is None else error.at(node.span)
-            found = of_error(placed, file)
-            yield found if found.span is not None else replace(found, message=f"node '{node.name}': {found.message}")
+            finding = of_error(placed, file)
+            yield (
+                finding
+                if finding.span is not None
+                else replace(finding, message=f"node '{node.name}': {finding.message}")
+            )
     except CastsimError as error:
         yield from of_errors(error, file)

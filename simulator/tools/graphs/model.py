@@ -71,10 +71,12 @@ def texts(array: Codes) -> Codes:
     Raises:
         ReadError: the array has other elements.
     """
-    found = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in array.reshape(-1).tolist()]
-    if any(not isinstance(one, str) for one in found) or (not found and array.dtype.kind not in "USOT"):
+    strings = [
+        item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in array.reshape(-1).tolist()
+    ]
+    if any(not isinstance(item, str) for item in strings) or (not strings and array.dtype.kind not in "USOT"):
         raise ReadError(f"strings need an array of strings, not {array.dtype}", legal=("str", "bytes", "object"))
-    return np.array(found, np.str_).reshape(array.shape)
+    return np.array(strings, np.str_).reshape(array.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +161,13 @@ def operand_shapes(graph: Graph, node: GraphNode, shapes: Sequence[Shape | None]
     Raises:
         IllegalError: the node's own version does not accept the shapes.
     """
-    found, opset = list(shapes), int(graph.version)
-    if node.op in _BROADCAST and opset < _BROADCASTING and found[0] is not None and found[1] is not None:
-        found[1] = _repeated(node, found[0], found[1])
-    scale = found[1] if len(found) > 1 else None
+    operands, opset = list(shapes), int(graph.version)
+    if node.op in _BROADCAST and opset < _BROADCASTING and operands[0] is not None and operands[1] is not None:
+        operands[1] = _repeated(node, operands[0], operands[1])
+    scale = operands[1] if len(operands) > 1 else None
     if node.op in ("QuantizeLinear", "DequantizeLinear") and opset < _PER_AXIS and scale not in (None, (), (1,)):
         raise IllegalError(f"{node.op} of opset {opset} takes one scale, not {list(scale or ())}", legal=("a scalar",))
-    return found
+    return operands
 
 
 def bounds_of_version(graph: Graph, node: GraphNode) -> dict[str, float]:

@@ -179,8 +179,8 @@ def _as_float(
     factor: float,
 ) -> Codes:
     answered = runner.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
-    found = answered.plan
-    if found.verdict is Verdict.DIFFERS and saturate == "1" and runner.chip.numbers(F32, dst) is not None:
+    plan = answered.plan
+    if plan.verdict is Verdict.DIFFERS and saturate == "1" and runner.chip.numbers(F32, dst) is not None:
         largest = _number(dst.max_finite_code, dst)
         runner.remark(f"no chain saturates f32 -> {dst.name} as ONNX asks: bounded by {largest:g} before the cast")
         value = runner.rounded(kernel, runner.bounded(kernel, value, f32(-largest), f32(largest)), dst)
@@ -188,14 +188,12 @@ def _as_float(
     if answered.chosen:
         runner.remark(f"the cast to {dst.name} needs {setting_text(answered.chosen)}: it is a separate program")
         quotient = runner.finish(kernel, value, codes, F32)
-        return runner.through(
-            f"cast f32 -> {dst.name}, {found.demand.label}", quotient, F32, found.chain, dst, answered
-        )
-    if not found.chain:
-        raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
+        return runner.through(f"cast f32 -> {dst.name}, {plan.demand.label}", quotient, F32, plan.chain, dst, answered)
+    if not plan.chain:
+        raise IllegalError(f"{runner.chip.target.name}: {plan.kind.value}: {plan.reason}")
     with np.errstate(all="ignore"):
         quotients = (decode_to_float64(codes, kernel.inputs[0].format) / factor).astype(np.float32)
-    chain = closest_chain(runner, found, quotients.view(np.uint32))
+    chain = closest_chain(runner, plan, quotients.view(np.uint32))
     return runner.finish(kernel, kernel.convert(value, chain), codes, dst)
 
 
@@ -216,8 +214,8 @@ def _extremes(runner: GraphKernelRunner, codes: Codes) -> tuple[np.float32, np.f
         kernel.output("low", kernel.combine("min", values["a"], values["b"]))
         pair = ("a", "b") if first else ("c", "d")
         kernel.output("high", kernel.combine("max", values[pair[0]], values[pair[1]]))
-        found = runner.run(kernel, inputs)
-        low, high = found["low"].astype(np.uint32), found["high"].astype(np.uint32)
+        results = runner.run(kernel, inputs)
+        low, high = results["low"].astype(np.uint32), results["high"].astype(np.uint32)
     return low.view(np.float32)[0], high.view(np.float32)[0]
 
 
@@ -249,19 +247,19 @@ def expanded(codes: Codes, shape: tuple[int, ...], axis: int, block: int, what: 
     """Return the scale or zero point of every element: a single one, one per index of an axis, or one per block."""
     if codes.size == 1 and not block:
         return np.broadcast_to(codes.reshape(()), shape)
-    place = axis + len(shape) if axis < 0 else axis
-    if not 0 <= place < len(shape):
+    position = axis + len(shape) if axis < 0 else axis
+    if not 0 <= position < len(shape):
         raise IllegalError(f"{what}: the tensor has no axis {axis}", legal=[f"{-len(shape)} to {len(shape) - 1}"])
     if not block:
-        if codes.shape != (shape[place],):
+        if codes.shape != (shape[position],):
             raise IllegalError(f"{what} of shape {list(codes.shape)} for axis {axis} of {list(shape)}")
-        return np.broadcast_to(codes.reshape([-1 if k == place else 1 for k in range(len(shape))]), shape)
-    wanted = tuple(-(-extent // block) if k == place else extent for k, extent in enumerate(shape))
+        return np.broadcast_to(codes.reshape([-1 if k == position else 1 for k in range(len(shape))]), shape)
+    wanted = tuple(-(-extent // block) if k == position else extent for k, extent in enumerate(shape))
     if codes.shape != wanted:
         raise IllegalError(
             f"{what} of shape {list(codes.shape)} for blocks of {block} of {list(shape)}", legal=[str(list(wanted))]
         )
-    return np.repeat(codes, block, place)[tuple(slice(extent) for extent in shape)]
+    return np.repeat(codes, block, position)[tuple(slice(extent) for extent in shape)]
 
 
 # Clip, arithmetic, extremes and Round: native where the target has the format, else in f32, exact for what it takes.
@@ -294,8 +292,8 @@ def clipped(
     wide = [None if end is None else f32(float(value_of(end, x.format))) for end in ends]
     number = _wide(runner, kernel, value)
     # The cast back may lose NaN too, so NaN is put back behind it.
-    found = runner.nan_kept(kernel, _back(runner, kernel, extremes(kernel, number, *wide), fmt), value, number)
-    return GraphTensor(x.format, runner.packed(runner.finish(kernel, found, codes, fmt), fmt, x.format))
+    clipped_value = runner.nan_kept(kernel, _back(runner, kernel, extremes(kernel, number, *wide), fmt), value, number)
+    return GraphTensor(x.format, runner.packed(runner.finish(kernel, clipped_value, codes, fmt), fmt, x.format))
 
 
 def combined(
@@ -339,8 +337,8 @@ def combined(
     elif worked != fmt:
         value = kernel.convert(value, runner.chip.reread(worked, fmt))
     kernel.output("dst", value)
-    found = runner.run(kernel, inputs)["dst"]
-    return GraphTensor(fmt, found.astype(code_dtype(fmt)).reshape(shape))
+    results = runner.run(kernel, inputs)["dst"]
+    return GraphTensor(fmt, results.astype(code_dtype(fmt)).reshape(shape))
 
 
 _MODULAR = ("add", "sub", "mul")
@@ -481,8 +479,8 @@ def run_onnx_node(
             if TEXT in (x.format, dst):
                 return [_text_cast(runner, x, dst)], None
             chosen = {name: attributes[name] for name in ("saturate", "round_mode") if name in attributes}
-            tensor, found = converted(runner, x, dst, graph.spec, graph.version, chosen)
-            return [tensor], found
+            tensor, cast_answer = converted(runner, x, dst, graph.spec, graph.version, chosen)
+            return [tensor], cast_answer
         case "Add" | "Sub" | "Mul" | "Div" | "Min" | "Max":
             constant = _immediate(graph, node, inputs)
             operands = [tensor for tensor in inputs if tensor is not None]
@@ -578,7 +576,7 @@ def _evaluated(model: Any, given: dict[str, Codes], what: str) -> list[Codes]:
 
     try:
         with np.errstate(all="ignore"):
-            return [np.asarray(found) for found in ReferenceEvaluator(model).run(None, given)]
+            return [np.asarray(output) for output in ReferenceEvaluator(model).run(None, given)]
     except Exception as error:  # the evaluator raises whatever its NumPy code raises
         raise IllegalError(f"'{what}': ONNX's reference evaluator rejects it: {error}") from None
 
@@ -616,22 +614,22 @@ def _bounds(
     x: GraphTensor, values: Sequence[GraphTensor | None], numbers: Mapping[str, float]
 ) -> tuple[GraphTensor | None, GraphTensor | None]:
     """Return the bounds: inputs, or attributes up to opset 10."""
-    found: list[GraphTensor | None] = []
+    bounds: list[GraphTensor | None] = []
     for name, given in zip(("min", "max"), values[1:3], strict=True):
         if given is None and name in numbers:
             with np.errstate(over="ignore"):
                 array = np.array(numbers[name], np.float32).astype(x.array.dtype)
-            found.append(GraphTensor.of(array, x.format))
+            bounds.append(GraphTensor.of(array, x.format))
             continue
-        found.append(given)
-    return found[0], found[1]
+        bounds.append(given)
+    return bounds[0], bounds[1]
 
 
 def _reshaped(x: GraphTensor, shape: GraphTensor | None, node: GraphNode) -> GraphTensor:
     wanted = shape_of_version(node) if shape is None else shape.array.reshape(-1).tolist()
     extents = [
-        x.shape[place] if extent == 0 and not node.attributes.get("allowzero") and place < len(x.shape) else extent
-        for place, extent in enumerate(wanted)
+        x.shape[index] if extent == 0 and not node.attributes.get("allowzero") and index < len(x.shape) else extent
+        for index, extent in enumerate(wanted)
     ]
     try:
         return GraphTensor(x.format, x.codes.reshape(extents))

@@ -90,23 +90,23 @@ def read_onnx(path: Path) -> Graph:
     _check_elements(path, graph, onnx, _OF_TEXTS if opset >= _TEXTS_SINCE else ())
     if graph.sparse_initializer:
         raise ReadError(f"graph '{path}': sparse constants are not supported")
-    constants = {each.name: _tensor(path, each, onnx) for each in graph.initializer}
+    constants = {tensor.name: _tensor(path, tensor, onnx) for tensor in graph.initializer}
     nodes = []
-    for place, each in enumerate(graph.node):
-        if each.op_type == "Constant":
-            constants[each.output[0]] = _constant(path, each, onnx)
+    for number, node in enumerate(graph.node):
+        if node.op_type == "Constant":
+            constants[node.output[0]] = _constant(path, node, onnx)
         else:
-            nodes.append(_node(each, place, onnx))
+            nodes.append(_node(node, number, onnx))
     return Graph(
         file=str(path),
         name=graph.name or path.stem,
         language=GraphLanguage.ONNX,
         spec="onnx",
         version=str(opset),
-        inputs=tuple(_input(path, each, onnx) for each in graph.input if each.name not in constants),
+        inputs=tuple(_input(path, value_info, onnx) for value_info in graph.input if value_info.name not in constants),
         constants=constants,
         nodes=tuple(nodes),
-        outputs=tuple(dict.fromkeys(each.name for each in graph.output)),
+        outputs=tuple(dict.fromkeys(output.name for output in graph.output)),
         native=model,
     )
 
@@ -118,19 +118,19 @@ def format_of(number: int, what: str, onnx: ModuleType) -> Format:
         ReadError: the type is unknown.
         IllegalError: the type is neither a number nor text, such as COMPLEX64.
     """
-    known = onnx.TensorProto.DataType
-    name = known.Name(number) if number in known.values() else str(number)
+    data_types = onnx.TensorProto.DataType
+    name = data_types.Name(number) if number in data_types.values() else str(number)
     if name == _TEXT:
         return TEXT  # type: ignore[no-any-return]
     if name not in _ELEMENTS:
-        kind = IllegalError if name in known.keys() and name != "UNDEFINED" else ReadError  # noqa: SIM118 - no mapping
+        kind = IllegalError if name in data_types.keys() and name != "UNDEFINED" else ReadError  # noqa: SIM118 - no mapping
         raise kind(f"{what}: castsim has no format for element type {name}", legal=_ELEMENTS)
     return FORMATS[_ELEMENTS[name]]
 
 
-def label_of(node: NodeProto, place: int) -> str:
+def label_of(node: NodeProto, number: int) -> str:
     """Return the label of a node: its name, otherwise its operator and index."""
-    return str(node.name) or f"{node.op_type}_{place}"
+    return str(node.name) or f"{node.op_type}_{number}"
 
 
 def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
@@ -162,12 +162,12 @@ def _check_text(path: Path, message: Message) -> None:
     """
     for field, value in message.ListFields():
         if field.type == field.TYPE_STRING:
-            for each in (value,) if isinstance(value, str | bytes) else value:
-                if isinstance(each, bytes):
-                    raise ReadError(f"graph '{path}' is not an ONNX model: its {field.name} {each[:40]!r} is not UTF-8")
+            for part in (value,) if isinstance(value, str | bytes) else value:
+                if isinstance(part, bytes):
+                    raise ReadError(f"graph '{path}' is not an ONNX model: its {field.name} {part[:40]!r} is not UTF-8")
         elif field.type == field.TYPE_MESSAGE:
-            for each in (value,) if hasattr(value, "ListFields") else value:
-                _check_text(path, each)
+            for item in (value,) if hasattr(value, "ListFields") else value:
+                _check_text(path, item)
 
 
 def _check_external_data(path: Path, model: ModelProto, onnx: ModuleType) -> None:
@@ -189,7 +189,7 @@ def _check_external_data(path: Path, model: ModelProto, onnx: ModuleType) -> Non
 
 
 def _opset(path: Path, model: ModelProto, onnx: ModuleType) -> int:
-    versions = [each.version for each in model.opset_import if each.domain in _DOMAINS]
+    versions = [opset.version for opset in model.opset_import if opset.domain in _DOMAINS]
     latest = onnx.defs.onnx_opset_version()
     if len(versions) != 1 or not 1 <= versions[0] <= latest:
         shown = ", ".join(map(str, versions)) or "none"
@@ -200,40 +200,40 @@ def _opset(path: Path, model: ModelProto, onnx: ModuleType) -> int:
 def _check_operators(path: Path, model: ModelProto) -> None:
     """Reject unsupported operators, and parts that only the body of a function may contain."""
     own = {(function.domain, function.name) for function in model.functions}
-    for place, node in enumerate(model.graph.node):
+    for number, node in enumerate(model.graph.node):
         if (node.domain, node.op_type) in own:
             raise IllegalError(
-                f"{path}: node '{label_of(node, place)}' calls {node.op_type}; functions of a model are not supported",
+                f"{path}: node '{label_of(node, number)}' calls {node.op_type}; functions of a model are not supported",
                 legal=OPERATORS,
             )
         if node.domain not in _DOMAINS or node.op_type not in OPERATORS:
             domain = f"{node.domain}." if node.domain not in _DOMAINS else ""
             raise IllegalError(
-                f"{path}: node '{label_of(node, place)}': operator {domain}{node.op_type} is not supported",
+                f"{path}: node '{label_of(node, number)}': operator {domain}{node.op_type} is not supported",
                 legal=OPERATORS,
             )
         for attribute in node.attribute:
             if attribute.ref_attr_name:
                 raise ReadError(
-                    f"{path}: node '{label_of(node, place)}': attribute '{attribute.name}' refers to attribute "
+                    f"{path}: node '{label_of(node, number)}': attribute '{attribute.name}' refers to attribute "
                     f"'{attribute.ref_attr_name}' of a function, but the graph is not a function"
                 )
 
 
 def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType, of_texts: Sequence[str]) -> None:
     """Reject the first node that meets elements that are neither numbers nor, for some operators, texts."""
-    known = onnx.TensorProto.DataType
-    kinds = {each.name: each.type.tensor_type.elem_type for each in graph.input}
-    kinds |= {each.name: each.data_type for each in graph.initializer}
-    for place, node in enumerate(graph.node):
+    data_types = onnx.TensorProto.DataType
+    kinds = {value_info.name: value_info.type.tensor_type.elem_type for value_info in graph.input}
+    kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    for number, node in enumerate(graph.node):
         met = [kinds[name] for name in node.input if name in kinds]
-        names = [known.Name(kind) for kind in met if kind in known.values()]
+        names = [data_types.Name(kind) for kind in met if kind in data_types.values()]
         names += [name for attribute in node.attribute for name in _element_names(node, attribute, onnx)]
         legal = {*_ELEMENTS, "UNDEFINED"} | ({_TEXT} if node.op_type in of_texts else set())
-        strange = [name for name in names if name in set(known.keys()) - legal]
+        strange = [name for name in names if name in set(data_types.keys()) - legal]
         if strange:
             raise IllegalError(
-                f"{path}: node '{label_of(node, place)}': operator {node.op_type} with elements of type {strange[0]} "
+                f"{path}: node '{label_of(node, number)}': operator {node.op_type} with elements of type {strange[0]} "
                 "is not supported",
                 legal=_ELEMENTS,
             )
@@ -241,13 +241,13 @@ def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType, of_texts: S
 
 def _element_names(node: NodeProto, attribute: AttributeProto, onnx: ModuleType) -> list[str]:
     """Return the element type that an attribute names or holds; Cast of opset 1 has it as a word."""
-    known = onnx.TensorProto.DataType
+    data_types = onnx.TensorProto.DataType
     if node.op_type == "Constant" and attribute.name in ("value_string", "value_strings"):
         return ["STRING"]
     if node.op_type == "Cast" and attribute.name == "to" and attribute.s:
         return [attribute.s.decode(errors="replace")]
     number = attribute.i if node.op_type == "Cast" and attribute.name == "to" else attribute.t.data_type
-    return [known.Name(number)] if number in known.values() else []
+    return [data_types.Name(number)] if number in data_types.values() else []
 
 
 def _input(path: Path, value: ValueInfoProto, onnx: ModuleType) -> GraphInput:
@@ -255,8 +255,8 @@ def _input(path: Path, value: ValueInfoProto, onnx: ModuleType) -> GraphInput:
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         raise ReadError(f"graph '{path}': input '{value.name}' is not a tensor of known rank")
     shape: list[Dimension] = []
-    for place, dim in enumerate(kind.shape.dim):
-        shape.append(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}.{place}")
+    for axis, dim in enumerate(kind.shape.dim):
+        shape.append(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}.{axis}")
     return GraphInput(value.name, format_of(kind.elem_type, f"input '{value.name}'", onnx), tuple(shape))
 
 
@@ -288,13 +288,13 @@ def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> GraphTensor:
     return GraphTensor.of(np.array(value, dtype), FORMATS[name])
 
 
-def _node(node: NodeProto, place: int, onnx: ModuleType) -> GraphNode:
-    attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+def _node(node: NodeProto, number: int, onnx: ModuleType) -> GraphNode:
+    attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
     plain = {
         key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in attributes.items()
     }
     return GraphNode(
-        name=label_of(node, place),
+        name=label_of(node, number),
         op=node.op_type,
         inputs=tuple(name or None for name in node.input),
         outputs=tuple(node.output),

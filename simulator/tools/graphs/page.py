@@ -49,55 +49,55 @@ _MOST_DRAWN = 400
 
 
 def graph_page(
-    found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path], document: Document
+    run: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path], document: Document
 ) -> Page:
     """Return the page of a graph: `files` are the outputs' files, `emitted` the programs', `document` its JSON."""
-    graph, target = found.graph, found.target
-    names = tuple(node.node.name for node in found.nodes)
-    cycles = Series("cycles", tuple(node.cycles for node in found.nodes), "busy")
+    graph, target = run.graph, run.target
+    names = tuple(node.node.name for node in run.nodes)
+    cycles = Series("cycles", tuple(node.cycles for node in run.nodes), "busy")
     values: tuple[Block, ...] = tuple(
         block
-        for name, tensor in found.outputs.items()
+        for name, tensor in run.outputs.items()
         if tensor.format is not TEXT
         for block in value_blocks(name, tensor.array, tensor.format)
     )
-    drawn = tuple(_drawn(found)) if len(found.nodes) <= _MOST_DRAWN else ()
+    drawn = tuple(_drawn(run)) if len(run.nodes) <= _MOST_DRAWN else ()
     sections = (
-        titled_section("Summary", Text(tuple(_answer(found)))),
-        titled_section("Timeline", *_timeline(found)),
+        titled_section("Summary", Text(tuple(_answer(run)))),
+        titled_section("Timeline", *_timeline(run)),
         titled_section("Graph", *drawn),
         titled_section("Nodes", Bars("Cycles of each node", "cycles", names, (cycles,))),
-        titled_section("Details", *text_blocks([graph_text(found, files, emitted)])),
+        titled_section("Details", *text_blocks([graph_text(run, files, emitted)])),
         titled_section("Outputs", *values),
     )
     title = f"{graph.file}: {graph.name}"
     spec = specification_words(f"{graph.spec}@{graph.version}")
     subtitle = f"castsim graph, {spec} on target {target.name} ({target.title})"
-    return Page("graph", title, subtitle, tuple(each for each in sections if each.blocks), document)
+    return Page("graph", title, subtitle, tuple(section for section in sections if section.blocks), document)
 
 
-def _answer(found: GraphRun) -> Iterator[Line]:
+def _answer(run: GraphRun) -> Iterator[Line]:
     """Yield the differences, the answer in a sentence, and the slowest node."""
-    wrong = [node.node.name for node in found.nodes if _VERDICT_TONES[node.verdict] == "bad"]
+    wrong = [node.node.name for node in run.nodes if _VERDICT_TONES[node.verdict] == "bad"]
     if wrong:
         yield Line(f"Not every node conforms: {', '.join(wrong[:8])}{', ...' * (len(wrong) > 8)}", "alarm")
-    said = headline(found)
-    time = f"{grouped(found.cycles)} cycles, {duration(seconds_of(found))} at {clock(found.target)}"
-    yield Line(f"{time}. {said[:1].upper()}{said[1:]}.", "answer")
-    longest = max(found.nodes, key=lambda node: node.cycles, default=None)
-    if longest is not None and found.cycles:
-        part = 100 * longest.cycles / found.cycles
+    answer_text = headline(run)
+    time = f"{grouped(run.cycles)} cycles, {duration(seconds_of(run))} at {clock(run.target)}"
+    yield Line(f"{time}. {answer_text[:1].upper()}{answer_text[1:]}.", "answer")
+    longest = max(run.nodes, key=lambda node: node.cycles, default=None)
+    if longest is not None and run.cycles:
+        part = 100 * longest.cycles / run.cycles
         name = f"{longest.node.name} ({longest.node.op})"
         yield Line(f"{name} takes longest: {grouped(longest.cycles)} cycles, {part:.1f} % of all", "strong")
 
 
-def _timeline(found: GraphRun) -> Iterator[Block]:
+def _timeline(run: GraphRun) -> Iterator[Block]:
     """Yield the timeline of each node's programs, which run one after the other."""
-    if not found.cycles:
+    if not run.cycles:
         return
     rows: list[list[tuple[int, int, int, int]]] = []
     texts: list[list[str]] = []
-    ran = [node for node in found.nodes if node.cycles]
+    ran = [node for node in run.nodes if node.cycles]
     at = 0
     for node in ran:
         rows.append([])
@@ -108,18 +108,18 @@ def _timeline(found: GraphRun) -> Iterator[Block]:
             at += stage.cycles
     columns = interval_columns(rows, 0)
     columns["texts"] = texts
-    caption = f"Programs one after the other, without launch overhead: cycles 0 .. {grouped(found.cycles)}"
+    caption = f"Programs one after the other, without launch overhead: cycles 0 .. {grouped(run.cycles)}"
     names = tuple(node.node.name for node in ran)
-    yield Lanes(caption, "cycles", 0, found.cycles, names, (Tone("program", "busy"),), Packed(columns))
+    yield Lanes(caption, "cycles", 0, run.cycles, names, (Tone("program", "busy"),), Packed(columns))
 
 
-def _drawn(found: GraphRun) -> Iterator[Block]:
+def _drawn(run: GraphRun) -> Iterator[Block]:
     """Yield the diagram of the graph: its inputs, its nodes with their verdicts, its outputs."""
-    graph = found.graph
-    boxes = [DiagramNode(each.name, ("input",)) for each in graph.inputs]
-    makers = {each.name: number for number, each in enumerate(graph.inputs)}
+    graph = run.graph
+    boxes = [DiagramNode(graph_input.name, ("input",)) for graph_input in graph.inputs]
+    makers = {graph_input.name: number for number, graph_input in enumerate(graph.inputs)}
     edges: list[tuple[int, int, str]] = []
-    for node in found.nodes:
+    for node in run.nodes:
         number = len(boxes)
         boxes.append(
             DiagramNode(node.node.name, tuple(_told_of_node(node)), node.verdict.value, _VERDICT_TONES[node.verdict])

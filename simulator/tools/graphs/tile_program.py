@@ -108,7 +108,7 @@ class _TileProgramWriter(TileWriter):
             tile = self._fresh(port.format)
             self.held[port.value.number] = tile
             self.load(f"%p_{port.name}", self._part(port.format), tile.named)
-        for place, instruction in enumerate(self.kernel.instructions):
+        for index, instruction in enumerate(self.kernel.instructions):
             if isinstance(instruction, Converted):
                 self._convert(instruction)
             elif isinstance(instruction, KeptValue):
@@ -116,7 +116,7 @@ class _TileProgramWriter(TileWriter):
             else:
                 self._combine(instruction)
             for value in dict.fromkeys((*operands(instruction), instruction.result)):
-                self._release(value, place, last)
+                self._release(value, index, last)
         for port in self.kernel.outputs:
             self.store(self.held[port.value.number].named, f"%p_{port.name}", self._part(port.format))
 
@@ -233,9 +233,9 @@ class _TileProgramWriter(TileWriter):
         self.roots[name] = fmt, _Tile(name, kind, name)
         return self.roots[name][1]
 
-    def _release(self, value: KernelValue, place: int, last: dict[int, int]) -> None:
+    def _release(self, value: KernelValue, index: int, last: dict[int, int]) -> None:
         """Free the tile of a value read for the last time, unless another name of its bytes is still needed."""
-        if last[value.number] != place:
+        if last[value.number] != index:
             return
         tile = self.held.pop(value.number)
         if any(other.root == tile.root for other in self.held.values()):

@@ -57,14 +57,14 @@ def execute(options: Namespace) -> CommandOutcome:
         raise ReadError(f"--target applies only to {_LOOKUPS[1]}")
     values = [_integer(text) for text in options.values]
     rows = list(_rows(name, values, options))
-    made = None if options.target is None else _looked_up(values, options)
-    if made is not None:
-        rows = [(given, [int(result)]) for (given, _), result in zip(rows, made.results, strict=True)]
+    lookup = None if options.target is None else _looked_up(values, options)
+    if lookup is not None:
+        rows = [(given, [int(result)]) for (given, _), result in zip(rows, lookup.results, strict=True)]
     document = {"function": name, "results": [{"arguments": given, "result": result} for given, result in rows]}
 
     def text(_: int) -> Any:
         lines = [_line(name, given, result) for given, result in rows]
-        cycles = [] if made is None else [f"by look-ups of {options.target}: {made.cycles} cycles"]
+        cycles = [] if lookup is None else [f"by look-ups of {options.target}: {lookup.cycles} cycles"]
         return plain("\n".join([*lines, *cycles]))
 
     return CommandOutcome(document, text)
@@ -90,17 +90,17 @@ def _rows(name: str, values: list[int], options: Namespace) -> list[tuple[list[i
         scale: Callable[..., int] = getattr(tosa, name)
         return [(values, [scale(*values, **({"double_round": True} if options.double_round else {}))])]
     table = read_array(Path(options.table), "table")
-    found: NDArray[Any]
+    results: NDArray[Any]
     if name == _LOOKUPS[0]:
-        found = tosa.apply_lookup_s(table, np.array(values, np.int64))
+        results = tosa.apply_lookup_s(table, np.array(values, np.int64))
     else:
         dtype = np.int8 if table.dtype == np.int8 else np.int16
         limits = np.iinfo(dtype)
         outside = [value for value in values if not limits.min <= value <= limits.max]
         if outside:
             raise ReadError(f"{outside[0]} is not an {limits.dtype}", legal=(f"{limits.min} to {limits.max}",))
-        found = tosa.table(np.array(values, dtype), table)
-    return [([value], [int(result)]) for value, result in zip(values, found, strict=True)]
+        results = tosa.table(np.array(values, dtype), table)
+    return [([value], [int(result)]) for value, result in zip(values, results, strict=True)]
 
 
 def _integer(text: str) -> int:

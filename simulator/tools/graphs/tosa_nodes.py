@@ -55,22 +55,22 @@ def converted(
     if stored != dst and not isinstance(fmt, IntFormat):  # which formats of 4 and 2 bits round to nearest
         spec, version, attributes = "exact", None, {"rounding": "rint"}
     answered = runner.chip.planned(fmt, stored, spec, version, attributes)
-    found = answered.plan
-    if found.verdict is Verdict.DIFFERS and not found.chain:
-        raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
-    src, chain = found.demand.src, closest_chain(runner, found, source)
-    title = f"cast {fmt.name} -> {stored.name}, {found.demand.label}"
+    plan = answered.plan
+    if plan.verdict is Verdict.DIFFERS and not plan.chain:
+        raise IllegalError(f"{runner.chip.target.name}: {plan.kind.value}: {plan.reason}")
+    src, chain = plan.demand.src, closest_chain(runner, plan, source)
+    title = f"cast {fmt.name} -> {stored.name}, {plan.demand.label}"
     codes = runner.through(title, source, src, chain, stored, answered)
     return GraphTensor(dst, runner.packed(codes, stored, dst)), answered
 
 
-def closest_chain(runner: GraphKernelRunner, found: Plan, codes: Codes) -> Chain:
+def closest_chain(runner: GraphKernelRunner, plan: Plan, codes: Codes) -> Chain:
     """Return the chain of a plan or, if none satisfies the demand, the closest one for these codes, with a remark."""
-    if found.verdict is not Verdict.DIFFERS:
-        return found.chain
-    chain = route_for(found, codes)
+    if plan.verdict is not Verdict.DIFFERS:
+        return plan.chain
+    chain = route_for(plan, codes)
     runner.remark(
-        f"no chain found as {found.demand.label} asks; of the closest ones, the one with the fewest wrong results on "
+        f"no chain found as {plan.demand.label} asks; of the closest ones, the one with the fewest wrong results on "
         f"this input is run: {', '.join(step.label for step in chain if step.is_instruction)}"
     )
     return chain
@@ -106,7 +106,7 @@ def rescaled(runner: GraphKernelRunner, operator: Rescale, x: GraphTensor, rules
         return GraphTensor(dst, result.reshape(codes.shape))
     result = np.zeros(codes.shape, code_dtype(dst))
     for pair in dict.fromkeys(pairs):
-        channels = [place for place, other in enumerate(pairs) if other == pair]
+        channels = [channel for channel, other in enumerate(pairs) if other == pair]
         part = codes[..., channels]
         part_result = _scaled(runner, operator, rules, pair, part.reshape(-1), src, dst)
         result[..., channels] = part_result.reshape(part.shape)
@@ -124,10 +124,10 @@ def _scaled(
     src: IntFormat,
     dst: IntFormat,
 ) -> Codes:
-    one = replace(operator, multiplier=(pair[0],), shift=(pair[1],), per_channel=False)
+    single = replace(operator, multiplier=(pair[0],), shift=(pair[1],), per_channel=False)
     title = f"RESCALE {operator.src} -> {operator.dst}, multiplier {pair[0]}, shift {pair[1]}, {operator.rounding_mode}"
     kernel, value = runner.unary(title, src)
-    writer = _RescaleWriter(runner, kernel, one, rules, src, dst)
+    writer = _RescaleWriter(runner, kernel, single, rules, src, dst)
     result = writer.approximate(value) if operator.rounding_mode == INEXACT_ROUND else writer.exact(value)
     return runner.finish(kernel, result, codes, dst)
 
@@ -157,17 +157,17 @@ class _RescaleWriter:
     def exact(self, value: KernelValue) -> KernelValue:
         """Return the result of SINGLE_ROUND or DOUBLE_ROUND as the output."""
         factors = self._input_limbs(value)
-        multiplier = [self.multiplier >> (_LIMB * place) & (_RADIX - 1) for place in range(3)]
+        multiplier = [self.multiplier >> (_LIMB * limb) & (_RADIX - 1) for limb in range(3)]
         totals: list[KernelValue | None] = [None] * (_LIMBS + 1)
-        for place, factor in enumerate(factors):
+        for position, factor in enumerate(factors):
             for other, constant in enumerate(multiplier):
                 if constant:
-                    self._add(totals, place + other, self.kernel.combine("mul", factor, f32(constant)))
-        place, bit = divmod(self.shift - 1, _LIMB)
-        self._add_constant(totals, place, 1 << bit, factors[0])
+                    self._add(totals, position + other, self.kernel.combine("mul", factor, f32(constant)))
+        position, bit = divmod(self.shift - 1, _LIMB)
+        self._add_constant(totals, position, 1 << bit, factors[0])
         if self.operator.rounding_mode == DOUBLE_ROUND and self.shift > self.rules.double_round_above_shift:
-            place, bit = divmod(self.rules.double_round_bit, _LIMB)
-            self._add(totals, place, self._sign_term(value, bit))
+            position, bit = divmod(self.rules.double_round_bit, _LIMB)
+            self._add(totals, position, self._sign_term(value, bit))
         return self._shifted(totals, factors[0])
 
     # --------------------------------------------------------------------------------------------------------- input
@@ -203,13 +203,13 @@ class _RescaleWriter:
 
     # -------------------------------------------------------------------------------------------------------- limbs
 
-    def _add(self, totals: list[KernelValue | None], place: int, term: KernelValue) -> None:
-        held = totals[place]
-        totals[place] = term if held is None else self.kernel.combine("add", held, term)
+    def _add(self, totals: list[KernelValue | None], limb: int, term: KernelValue) -> None:
+        total = totals[limb]
+        totals[limb] = term if total is None else self.kernel.combine("add", total, term)
 
-    def _add_constant(self, totals: list[KernelValue | None], place: int, constant: int, like: KernelValue) -> None:
-        held = totals[place] or self.kernel.combine("mul", like, f32(0.0))
-        totals[place] = self.kernel.combine("add", held, f32(constant))
+    def _add_constant(self, totals: list[KernelValue | None], limb: int, constant: int, like: KernelValue) -> None:
+        total = totals[limb] or self.kernel.combine("mul", like, f32(0.0))
+        totals[limb] = self.kernel.combine("add", total, f32(constant))
 
     def _floor(self, value: KernelValue, bits: int) -> KernelValue:
         """Return a value divided by 2**bits, rounded down."""
@@ -221,35 +221,35 @@ class _RescaleWriter:
 
     def _shifted(self, totals: list[KernelValue | None], like: KernelValue) -> KernelValue:
         """Divide the sum of limbs by 2**shift, rounding down, and return it as the output."""
-        place, bits = divmod(self.shift, _LIMB)
-        for lower in range(place):
-            held = totals[lower]
-            if held is not None:
-                self._add(totals, lower + 1, self._floor(held, _LIMB))
+        whole_limbs, bits = divmod(self.shift, _LIMB)
+        for lower in range(whole_limbs):
+            total = totals[lower]
+            if total is not None:
+                self._add(totals, lower + 1, self._floor(total, _LIMB))
         # Limbs from here on are within a radix, but for the last, which takes the sign.
-        top = max((at for at, held in enumerate(totals) if held is not None), default=place)
-        for at in range(place, min(place + 1, top - 1) + 1):
-            held = totals[at]
-            if held is not None:
-                carry = self._floor(held, _LIMB)
-                totals[at] = self._less(held, carry, _RADIX)
+        top = max((at for at, limb_total in enumerate(totals) if limb_total is not None), default=whole_limbs)
+        for at in range(whole_limbs, min(whole_limbs + 1, top - 1) + 1):
+            total = totals[at]
+            if total is not None:
+                carry = self._floor(total, _LIMB)
+                totals[at] = self._less(total, carry, _RADIX)
                 self._add(totals, at + 1, carry)
         zero = self.kernel.combine("mul", like, f32(0.0))
-        lowest = totals[place]
+        lowest = totals[whole_limbs]
         low = zero if lowest is None else self._floor(lowest, bits)
-        beyond = place + 1
+        beyond = whole_limbs + 1
         following = totals[beyond] if beyond < top else None
         if following is not None:
             low = self.kernel.combine("add", low, self.kernel.combine("mul", following, f32(1 << (_LIMB - bits))))
             beyond += 1
         high: KernelValue | None = None
         for at in reversed(range(beyond, top + 1)):
-            held = totals[at]
+            total = totals[at]
             if high is not None:
                 high = self.kernel.combine("mul", high, f32(_RADIX))
-            if held is not None:
-                high = held if high is None else self.kernel.combine("add", high, held)
-        return self._joined(low, high, (beyond - place) * _LIMB - bits)
+            if total is not None:
+                high = total if high is None else self.kernel.combine("add", high, total)
+        return self._joined(low, high, (beyond - whole_limbs) * _LIMB - bits)
 
     # -------------------------------------------------------------------------------------------------------- output
 
@@ -295,9 +295,9 @@ def run_tosa_node(
         return _rescaled(runner, graph, node, x, inputs)
     attributes: dict[str, str | int] = {"input_unsigned": 1} if node.attributes.get("input_unsigned") else {}
     dst = node.results[0][0]
-    result, found = converted(runner, x, dst, graph.spec, graph.version, attributes)
-    demand = found.plan.demand
-    return [result], found, acceptance(demand.cast, demand.src, dst, x.codes)
+    result, cast_answer = converted(runner, x, dst, graph.spec, graph.version, attributes)
+    demand = cast_answer.plan.demand
+    return [result], cast_answer, acceptance(demand.cast, demand.src, dst, x.codes)
 
 
 def rescale_of(graph: Graph, node: GraphNode) -> Rescale:
@@ -336,9 +336,9 @@ def check_rescale(graph: Graph, node: GraphNode, operator: Rescale) -> None:
     extents = [extent or 1 for extent in node.results[0][1]]
     shape = [*[1] * (len(extents) - 1), *extents[-1:]]  # channels are last, other extents have no rule
     src = read_as(operator.src, operator.input_unsigned)
-    found = rescale(operator, np.zeros(shape, code_dtype(src)), graph.spec)
-    if found.outcome is GraphValidity.ERROR:
-        raise IllegalError(f"RESCALE is illegal: {'; '.join(found.reasons)}")
+    outcome = rescale(operator, np.zeros(shape, code_dtype(src)), graph.spec)
+    if outcome.outcome is GraphValidity.ERROR:
+        raise IllegalError(f"RESCALE is illegal: {'; '.join(outcome.reasons)}")
 
 
 def _rescaled(
@@ -378,19 +378,19 @@ def _source_name(graph: Graph, node: GraphNode) -> str:
     return graph.constants[str(name)].format.name
 
 
-def _operand(graph: Graph, node: GraphNode, place: int, name: str) -> list[int]:
+def _operand(graph: Graph, node: GraphNode, index: int, name: str) -> list[int]:
     """Return the integers of an operand or, in older text, of an attribute."""
-    if len(node.inputs) > place:
-        tensor = graph.constants.get(str(node.inputs[place]))
+    if len(node.inputs) > index:
+        tensor = graph.constants.get(str(node.inputs[index]))
         if tensor is None:
-            raise IllegalError(f"{name} %{node.inputs[place]} is not a constant; only constants are supported")
+            raise IllegalError(f"{name} %{node.inputs[index]} is not a constant; only constants are supported")
         return [int(value) for value in tensor.array.reshape(-1).tolist()]
     value = node.attributes[name]
     return value if isinstance(value, list) else [value]
 
 
-def _zero_point(graph: Graph, node: GraphNode, place: int, name: str, kind: str, unsigned: bool) -> int:
-    values = _operand(graph, node, place, name)
+def _zero_point(graph: Graph, node: GraphNode, index: int, name: str, kind: str, unsigned: bool) -> int:
+    values = _operand(graph, node, index, name)
     if len(values) != 1:
         raise ReadError(f"{name} must be a single number, not {len(values)}", span=node.span)
     return values[0] & ((1 << FORMATS[kind].bits) - 1) if unsigned else values[0]

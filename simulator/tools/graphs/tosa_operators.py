@@ -80,10 +80,10 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
             the codes are not those of the source.
         IllegalError: the specification has no RESCALE.
     """
-    found = load_specification(spec) if isinstance(spec, str) else spec
-    rules = found.rescale
+    specification = load_specification(spec) if isinstance(spec, str) else spec
+    rules = specification.rescale
     if rules is None:
-        raise IllegalError(f"{found.name} has no RESCALE")
+        raise IllegalError(f"{specification.name} has no RESCALE")
     operator = _named(operator, rules)
     mode = _mode(operator, rules)
     _check_operands(operator, rules)
@@ -145,49 +145,49 @@ def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
 def read_as(name: str, unsigned: bool) -> IntFormat:
     """Return the format in which signless integers are read."""
     # There is no unsigned i48, and asking for it is an error of the graph: its values do not matter then.
-    found = FORMATS.get(f"u{name[1:]}" if unsigned else name, FORMATS[name])
-    assert isinstance(found, IntFormat)
-    return found
+    read_format = FORMATS.get(f"u{name[1:]}" if unsigned else name, FORMATS[name])
+    assert isinstance(read_format, IntFormat)
+    return read_format
 
 
 def _errors(operator: Rescale, mode: RescaleRounding, rules: RescaleRules, shape: tuple[int, ...]) -> list[str]:
     """Return the ERROR_IF conditions that hold, and shapes of operands that do not fit."""
-    found = []
+    errors = []
     for what, name, unsigned, zero_point in (
         ("input", operator.src, operator.input_unsigned, operator.input_zp),
         ("output", operator.dst, operator.output_unsigned, operator.output_zp),
     ):
         legal = rules.unsigned_zero_points.get(name, ()) if unsigned else ()
         if zero_point and name not in rules.any_zero_point and zero_point not in legal:
-            found.append(f"{what}_zp {zero_point} with {'unsigned ' if unsigned else ''}{name}")
+            errors.append(f"{what}_zp {zero_point} with {'unsigned ' if unsigned else ''}{name}")
     if operator.scale32 and operator.src not in rules.wide_inputs:
-        found.append(f"scale32 with {operator.src} input")
+        errors.append(f"scale32 with {operator.src} input")
     if mode.wide_only and not operator.scale32:
-        found.append(f"{operator.rounding_mode} without scale32")
+        errors.append(f"{operator.rounding_mode} without scale32")
     if operator.input_unsigned and operator.output_unsigned:
-        found.append("input_unsigned and output_unsigned together")
+        errors.append("input_unsigned and output_unsigned together")
     for attribute, asked in (
         ("input_unsigned", operator.input_unsigned),
         ("output_unsigned", operator.output_unsigned),
     ):
         for what, name in (("input", operator.src), ("output", operator.dst)):
             if asked and name not in rules.unsigned_types:
-                found.append(f"{attribute} with {name} {what}")
+                errors.append(f"{attribute} with {name} {what}")
     if operator.per_channel and not shape:
-        return [*found, "per_channel with an input of rank 0"]
+        return [*errors, "per_channel with an input of rank 0"]
     expected = shape[-1] if operator.per_channel else 1
     for what, operand in (("multiplier", operator.multiplier), ("shift", operator.shift)):
         if len(operand) != expected:
-            found.append(f"{what} has {len(operand)} entries for {expected}")
-    return found
+            errors.append(f"{what} has {len(operand)} entries for {expected}")
+    return errors
 
 
 def operand_violations(operator: Rescale, rules: RescaleRules) -> list[str]:
     """Return the violated REQUIRE conditions on multiplier and shift."""
-    found = [f"multiplier {number} is negative" for number in sorted({m for m in operator.multiplier if m < 0})]
+    violations = [f"multiplier {number} is negative" for number in sorted({m for m in operator.multiplier if m < 0})]
     low, high = rules.min_shift, rules.max_shift
     outside = sorted({number for number in operator.shift if not low <= number <= high})
-    return [*found, *(f"shift {number} is outside {low} to {high}" for number in outside)]
+    return [*violations, *(f"shift {number} is outside {low} to {high}" for number in outside)]
 
 
 def _value_violations(values: _I64, shift: _I64, scaled: _I64, operator: Rescale) -> list[str]:
@@ -348,8 +348,8 @@ def apply_lookup_s(table: NDArray[np.int16], value: NDArray[np.integer] | int) -
     far = (slope < _LOW) | (slope > _HIGH)
     if far.any():
         _require(False, f"a step of {int(np.ravel(slope)[np.ravel(far)][0])} between two entries is not an i16")
-    found: NDArray[np.int32] = np.asarray((base << 7) + slope * fraction, np.int32)
-    return found
+    results: NDArray[np.int32] = np.asarray((base << 7) + slope * fraction, np.int32)
+    return results
 
 
 def table(values: NDArray[np.integer], entries: NDArray[np.integer]) -> NDArray[np.integer]:

@@ -120,8 +120,8 @@ class TosaReader:
 
     def span(self, index: int | None = None) -> Span:
         """Return the position of a token, by default of the next one."""
-        place = self.position if index is None else index
-        return self.source.span(self.starts[place], max(1, len(self.texts[place])))
+        token_index = self.position if index is None else index
+        return self.source.span(self.starts[token_index], max(1, len(self.texts[token_index])))
 
     def error(self, message: str, index: int | None = None, legal: Iterable[str] = ()) -> ReadError:
         """Return (do not raise) an error about a token."""
@@ -130,8 +130,8 @@ class TosaReader:
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
         """Reject the next token."""
         text = self.texts[self.position]
-        found = "the end of the file" if self.kinds[self.position] is TosaTokenKind.END else f"'{text[:40]}'"
-        raise self.error(f"expected {expected}, found {found}", legal=legal)
+        actual = "the end of the file" if self.kinds[self.position] is TosaTokenKind.END else f"'{text[:40]}'"
+        raise self.error(f"expected {expected}, found {actual}", legal=legal)
 
     def at(self, text: str) -> bool:
         """Return whether the next token has this text."""
@@ -139,9 +139,9 @@ class TosaReader:
 
     def take(self, text: str) -> bool:
         """Skip the next token if it has this text."""
-        found = self.at(text) and self.kinds[self.position] is not TosaTokenKind.END
-        self.position += found
-        return found
+        is_there = self.at(text) and self.kinds[self.position] is not TosaTokenKind.END
+        self.position += is_there
+        return is_there
 
     def expect(self, text: str) -> None:
         """Skip the next token, which must have this text."""
@@ -157,12 +157,12 @@ class TosaReader:
 
     def listed(self, end: str, read: Callable[[], _Item]) -> list[_Item]:
         """Return a comma-separated list up to a closing token; the opening one is already consumed."""
-        found: list[_Item] = []
+        items: list[_Item] = []
         while not self.take(end):
-            if found:
+            if items:
                 self.expect(",")
-            found.append(read())
-        return found
+            items.append(read())
+        return items
 
     def type(self, *, constant: bool = False) -> TosaTensorType:
         """Read a tensor or shape type; in a constant the element type may be `index`."""
@@ -200,9 +200,9 @@ class TosaReader:
     def attributes(self) -> dict[str, TosaAttribute]:
         """Read `{name = value, ...}`, the opening brace included."""
         self.expect("{")
-        found: dict[str, TosaAttribute] = {}
+        attributes_read: dict[str, TosaAttribute] = {}
         while not self.take("}"):
-            if found:
+            if attributes_read:
                 self.expect(",")
             index = self.position
             kind = self.kinds[index]
@@ -212,10 +212,10 @@ class TosaReader:
                 else self.unexpected("a name")
             )
             name = name.strip('"')
-            if name in found:
+            if name in attributes_read:
                 raise self.error(f"'{name}' is given twice", index)
-            found[name] = TosaAttribute(self._value() if self.take("=") else True, index)
-        return found
+            attributes_read[name] = TosaAttribute(self._value() if self.take("=") else True, index)
+        return attributes_read
 
     def _value(self) -> Any:
         kind, text, index = self.kinds[self.position], self.texts[self.position], self.position
@@ -297,14 +297,14 @@ class TosaReader:
     def _codes(self, values: list[int | float | bool], fmt: Format, index: int) -> Codes:
         """Return the codes of numbers; an integer for a float is its bits, as MLIR prints values without decimals."""
         codes = np.empty(len(values), code_dtype(fmt))
-        rounded = [place for place, value in enumerate(values) if isinstance(value, float)]
+        rounded = [position for position, value in enumerate(values) if isinstance(value, float)]
         if rounded and not isinstance(fmt, IntFormat):
-            wide, numbers = FORMATS["f64"], np.array([values[place] for place in rounded], np.float64)
+            wide, numbers = FORMATS["f64"], np.array([values[position] for position in rounded], np.float64)
             codes[rounded] = convert_codes(numbers.view(np.uint64), wide, fmt, abstract_policy(wide, fmt))
         else:
             rounded = []
-        for place in sorted(set(range(len(values))) - set(rounded)):
-            codes[place] = self._code(values[place], fmt, index)
+        for position in sorted(set(range(len(values))) - set(rounded)):
+            codes[position] = self._code(values[position], fmt, index)
         return codes
 
     def _code(self, value: int | float, fmt: Format, index: int) -> int:
@@ -373,21 +373,25 @@ def checked_attributes(
     Raises:
         ReadError: an attribute is unknown, missing or of the wrong kind; the error has its position.
     """
-    own = {name: found for name, found in given.items() if "." not in name}
+    own = {name: attribute for name, attribute in given.items() if "." not in name}
     required, optional = _names(operator, operands, own)
     legal = (*required, *optional)
-    for name, found in own.items():
+    for name, attribute in own.items():
         if name not in legal:
             form = f" with {operands} operands" if name in _RULES else ""
-            raise reader.error(f"{operator} has no attribute '{name}'{form}", found.index, legal or ("no attributes",))
+            raise reader.error(
+                f"{operator} has no attribute '{name}'{form}", attribute.index, legal or ("no attributes",)
+            )
         rule = _RULES[name]
-        if not rule.accepts(found.value):
-            said = f"'{found.value}'" if isinstance(found.value, str | int | float) else "this"
-            raise reader.error(f"{said} is not a value of {name} of {operator}", found.index, _shown(name, rule))
+        if not rule.accepts(attribute.value):
+            shown_value = f"'{attribute.value}'" if isinstance(attribute.value, str | int | float) else "this"
+            raise reader.error(
+                f"{shown_value} is not a value of {name} of {operator}", attribute.index, _shown(name, rule)
+            )
     for name in required:
         if name not in own:
             raise reader.error(f"{operator} needs attribute '{name}'", index, _shown(name, _RULES[name]))
-    return {name: found.value for name, found in own.items()}
+    return {name: own_attribute.value for name, own_attribute in own.items()}
 
 
 def check_operand_types(
@@ -613,9 +617,9 @@ class _Function:
         """Read names of values, each with the index of its token."""
         reader = self.reader
         bracketed = reader.take("(")
-        found: list[tuple[str, int]] = []
-        while reader.kinds[reader.position] is TosaTokenKind.VALUE or (found and reader.at(",")):
-            if found:
+        operands: list[tuple[str, int]] = []
+        while reader.kinds[reader.position] is TosaTokenKind.VALUE or (operands and reader.at(",")):
+            if operands:
                 reader.expect(",")
             index = reader.position
             name = reader.next_of(TosaTokenKind.VALUE, "an operand")[1:]
@@ -623,10 +627,10 @@ class _Function:
                 raise _FollowUpError(f"the definition of %{name} cannot be read")
             if name not in self.known:
                 raise reader.error(f"%{name} is not defined", index, [f"%{other}" for other in self.known])
-            found.append((name, index))
+            operands.append((name, index))
         if bracketed:
             reader.expect(")")
-        return found
+        return operands
 
     def _signature(self, operands: list[str]) -> TosaTensorType:
         """Read `: (types) -> type` and return the result's; constants may give the result alone."""
@@ -673,8 +677,8 @@ class _Function:
         self.outputs = [name for name, _ in self._operands()]
         if self.outputs:
             reader.expect(":")
-            for place in range(len(self.outputs)):
-                if place:
+            for output_number in range(len(self.outputs)):
+                if output_number:
                     reader.expect(",")
                 reader.type()
         if len(declared) != len(self.outputs):
@@ -689,6 +693,6 @@ class _Function:
         self.known[name] = kind
 
 
-def _agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
+def _agree(left: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
     """Return whether two shapes may be the same; None agrees with every extent."""
-    return len(one) == len(other) and all(None in (a, b) or a == b for a, b in zip(one, other, strict=True))
+    return len(left) == len(other) and all(None in (a, b) or a == b for a, b in zip(left, other, strict=True))

@@ -70,10 +70,10 @@ def program(kernel: NodeKernel, target: VliwTarget, elements: int) -> NodeText:
     chain = kernel.chain
     if chain is not None:
         source, destination = kernel.inputs[0], kernel.outputs[0]
-        found = vector_assembly(chain, source.format, destination.format, target, elements)
+        assembly = vector_assembly(chain, source.format, destination.format, target, elements)
         return NodeText(
-            target, title + found.text, found.suffix, {source.name: source.format},
-            {destination.name: destination.format}, found.elements, 1,
+            target, title + assembly.text, assembly.suffix, {source.name: source.format},
+            {destination.name: destination.format}, assembly.elements, 1,
         )  # fmt: skip
     scheduled = schedule(_sequence(kernel, target), target)
     size = scheduled.ports[0].elements
@@ -97,18 +97,18 @@ def _sequence(kernel: NodeKernel, target: VliwTarget) -> Sequence:
     slot = max(widths)
     count = max(slot // port.format.bits for port in ports)
     sequence = Sequence()
-    held: list[dict[int, Register]] = [{} for _ in range(count)]
+    registers: list[dict[int, Register]] = [{} for _ in range(count)]
     for port in kernel.inputs:
         ratio = slot // port.format.bits
         packed = sequence.input(port.name, port.format.name, count // ratio)
         wide = [part for value in packed for part in spread(sequence, value, port.format.bits, ratio, target)]
-        for place, register in enumerate(wide):
-            held[place][port.value.number] = register
-    for values in held:
+        for index, register in enumerate(wide):
+            registers[index][port.value.number] = register
+    for values in registers:
         _issue(sequence, kernel, values, target)
     for port in kernel.outputs:
         ratio = slot // port.format.bits
-        results = [values[port.value.number] for values in held]
+        results = [values[port.value.number] for values in registers]
         groups = [results[at : at + ratio] for at in range(0, count, ratio)]
         sequence.output(
             port.name, port.format.name, *(gather(sequence, group, port.format.bits, target) for group in groups)
@@ -178,9 +178,9 @@ def table_on(values: NDArray[np.integer], entries: NDArray[np.integer], target: 
     given[: values.size] = values.reshape(-1)
     typed = Feature.TYPED_LOOKUP in processor.dialect.features
     program = table_program(entries, target.name, count, typed=typed)
-    found = run_loaded(load_text(program, "table.tpc", target), {"x": given.reshape(count, _LANES)})
-    results = np.asarray(found.outputs["y"]).reshape(-1).view(np.int32)[: values.size]
-    return TableRun(results.reshape(values.shape), found.cycles, program)
+    result = run_loaded(load_text(program, "table.tpc", target), {"x": given.reshape(count, _LANES)})
+    results = np.asarray(result.outputs["y"]).reshape(-1).view(np.int32)[: values.size]
+    return TableRun(results.reshape(values.shape), result.cycles, program)
 
 
 def table_program(entries: NDArray[np.integer], target: str, vectors: int, *, typed: bool) -> str:
@@ -195,7 +195,7 @@ def table_program(entries: NDArray[np.integer], target: str, vectors: int, *, ty
         wide = entries.astype(np.int64)
         pairs = np.stack((wide[:-1] * 128, np.diff(wide)), axis=1)
         tables = [
-            _declared(name, number, "f32", [float(each) for each in half.reshape(-1)], _HALF, 2)
+            _declared(name, number, "f32", [float(entry) for entry in half.reshape(-1)], _HALF, 2)
             for name, number, half in (("below", 1, pairs[:_HALF]), ("above", 2, pairs[_HALF:]))
         ]
         both = "lookup_2c" if typed else "lookup_c1c2"
@@ -238,7 +238,7 @@ def _spread(bundles: Iterable[str]) -> list[str]:
 
 
 def _declared(
-    name: str, number: int, element: str, values: list[int] | list[float], entries: int, each: int = 1
+    name: str, number: int, element: str, values: list[int] | list[float], entries: int, per_entry: int = 1
 ) -> str:
-    shape = f"{each}, {entries}" if each > 1 else f"{entries}"
+    shape = f"{per_entry}, {entries}" if per_entry > 1 else f"{entries}"
     return f"// castsim: table {name} {number} {element} [{shape}] = {', '.join(map(str, values))}"

@@ -85,11 +85,11 @@ def machine_formats(chain: Chain, src: Format, dst: Format, target: Target) -> t
     working = [step for step in chain if step.is_instruction]
     if working:
         return working[0].src, working[-1].dst
-    known = {name for row in target.casts for name in (row.src, row.dst)}
+    names = {name for row in target.casts for name in (row.src, row.dst)}
     # A boolean lies in a byte.
     width = FORMATS["u8"].bits if isinstance(src, IntFormat) and src.boolean else src.bits
     likely = (src, dst, *FORMATS.values())
-    copied = next((fmt for fmt in likely if fmt.name in known and fmt.bits == width), src)
+    copied = next((fmt for fmt in likely if fmt.name in names and fmt.bits == width), src)
     return copied, copied
 
 
@@ -129,12 +129,12 @@ class Catalogue:
     ) -> Catalogue:
         """Return the catalogue of steps that are built on first use; `ends` are their sources and destinations."""
         pairs: dict[str, set[str]] = {}
-        known: dict[str, Format] = {}
+        formats_known: dict[str, Format] = {}
         for src, dst in ends:
             pairs.setdefault(src.name, set()).add(dst.name)
-            known |= {src.name: src, dst.name: dst}
-        known |= {fmt.name: fmt for fmt in formats}
-        rereads = _rereads_among(tuple(known.values()))
+            formats_known |= {src.name: src, dst.name: dst}
+        formats_known |= {fmt.name: fmt for fmt in formats}
+        rereads = _rereads_among(tuple(formats_known.values()))
         return cls(steps, rereads, rereads_inside, {name: frozenset(reached) for name, reached in pairs.items()})
 
     def count(self, src: Format, steps: int) -> int:
@@ -160,15 +160,15 @@ class Catalogue:
 
     def _reached(self, src: Format, steps: int) -> frozenset[str]:
         """Return the formats that chains of up to so many instructions end in."""
-        place = src.name, steps
-        if place not in self._known_reach:
+        key = src.name, steps
+        if key not in self._known_reach:
             if steps < 1:
                 reached = self._read(frozenset((src.name,)))
             else:
                 before = self._reached(src, steps - 1)
                 reached = self._read(before.union(*(self.pairs.get(source, ()) for source in before)))
-            self._known_reach[place] = reached
-        return self._known_reach[place]
+            self._known_reach[key] = reached
+        return self._known_reach[key]
 
     def _read(self, names: frozenset[str]) -> frozenset[str]:
         """Return formats together with those in which they can be read."""
@@ -177,8 +177,8 @@ class Catalogue:
     @property
     def widths(self) -> frozenset[int]:
         """The element widths of all instructions, in bits."""
-        known = set(self.pairs).union(*self.pairs.values())
-        return frozenset(format_named(name).storage_bits for name in known)
+        names = set(self.pairs).union(*self.pairs.values())
+        return frozenset(format_named(name).storage_bits for name in names)
 
     def reached(self, src: Format, steps: int) -> frozenset[str]:
         """Return the destinations of chains from a format with up to a number of instructions."""
@@ -186,8 +186,8 @@ class Catalogue:
 
     def holds(self, fmt: Format) -> bool:
         """Return whether any instruction reads or writes a format, or one in which its codes can be read."""
-        known = set(self.pairs).union(*self.pairs.values())
-        return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
+        names = set(self.pairs).union(*self.pairs.values())
+        return fmt.name in names or any(step.dst.name in names for step in self.rereads_of(fmt))
 
 
 def nearest_format(catalogue: Catalogue, demand: Demand, steps: int) -> str | None:
@@ -290,10 +290,10 @@ class _BesideBounds(Constants):
 
 def by_source(steps: Iterable[LoweringStep]) -> dict[str, tuple[LoweringStep, ...]]:
     """Return distinct steps by source format."""
-    found: dict[str, list[LoweringStep]] = {}
+    by_name: dict[str, list[LoweringStep]] = {}
     for step in dict.fromkeys(steps):
-        found.setdefault(step.src.name, []).append(step)
-    return {name: tuple(listed) for name, listed in found.items()}
+        by_name.setdefault(step.src.name, []).append(step)
+    return {name: tuple(listed) for name, listed in by_name.items()}
 
 
 @cache
@@ -479,19 +479,19 @@ def _searched(
     judge = _JUDGES.of((id(demand), codes.dtype.char, codes.tobytes()), lambda: _Judge(demand, codes), demand)
     seen: set[tuple[str, bytes]] = set()
     frontier = _with_rereads(catalogue, [Prefix((), codes, demand.src, 0)], demand, inside=True)
-    found = [chain for prefix in frontier for chain in _ends(catalogue, prefix, demand, judge)]
+    chains = [chain for prefix in frontier for chain in _ends(catalogue, prefix, demand, judge)]
     for length in range(1, steps + 1):
-        if found:
+        if chains:
             break
         progress(f"{length} steps", 0, 0)
         # What may be the end comes first: only where nothing is found is the rest worth running.
         arriving = _grown(catalogue, frontier, demand, leading=True, judge=judge)
-        found = [chain for prefix in arriving for chain in _ends(catalogue, prefix, demand, judge)]
-        if not found and length < steps:
+        chains = [chain for prefix in arriving for chain in _ends(catalogue, prefix, demand, judge)]
+        if not chains and length < steps:
             others = _grown(catalogue, frontier, demand, leading=False, more=steps - length, judge=judge)
             kept = [prefix for prefix in all_of(arriving, others) if _goes_on(prefix, judge, seen)]
             frontier = _with_rereads(catalogue, kept, demand, inside=catalogue.rereads_inside)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(chains))
 
 
 def nearest(
@@ -542,7 +542,7 @@ def through(
         ]
         frontier = _first_of_each(_after(grown))
     judged = [(prefix.chain, int((~demand.satisfied(codes, prefix.codes)).sum())) for prefix in frontier]
-    return min(judged, key=lambda one: one[1], default=None)
+    return min(judged, key=lambda judged_chain: judged_chain[1], default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -655,13 +655,13 @@ def _results(
     keys = [(_NUMBERS.of(step.primitives), prefix.codes.dtype.char, raw[id(prefix)]) for prefix, step in grown]
 
     def run(places: list[int]) -> list[Codes]:
-        made: dict[int, Codes] = {}
+        outputs: dict[int, Codes] = {}
         for together in _by_step(places, keys):
-            codes = [given[id(grown[place][0])] for place in together]
+            codes = [given[id(grown[index][0])] for index in together]
             results = grown[together[0]][1].run(np.concatenate(codes))
-            ends = np.cumsum([each.size for each in codes])
-            made.update(zip(together, (part.copy() for part in np.split(results, ends[:-1])), strict=True))
-        return [made[place] for place in places]
+            ends = np.cumsum([code_array.size for code_array in codes])
+            outputs.update(zip(together, (part.copy() for part in np.split(results, ends[:-1])), strict=True))
+        return [outputs[index] for index in places]
 
     return _RUNS.of_all(keys, run)
 
@@ -673,8 +673,8 @@ _TOGETHER = 1 << 8
 def _by_step(places: Iterable[int], keys: Sequence[tuple[int, str, bytes]]) -> Iterator[list[int]]:
     """Yield places of one instruction and dtype together."""
     alike: dict[tuple[int, str], list[int]] = {}
-    for place in places:
-        alike.setdefault(keys[place][:2], []).append(place)
+    for index in places:
+        alike.setdefault(keys[index][:2], []).append(index)
     for together in alike.values():
         yield from (together[start : start + _TOGETHER] for start in range(0, len(together), _TOGETHER))
 

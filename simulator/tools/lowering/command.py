@@ -71,18 +71,18 @@ def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple
     """Return column counts that run, with the row counts for each, by trying the chain for the default shape."""
     rows, cols = _USUAL
     try:
-        found = make(replace(request, rows=rows, cols=cols)).plan
+        plan = make(replace(request, rows=rows, cols=cols)).plan
     except TileError:
         return ()
 
     def goes(rows: int, cols: int) -> bool:
         try:
-            cost_of(assembly_of(found.chain, found.demand.src, found.demand.dst, found.target, rows, cols))
+            cost_of(assembly_of(plan.chain, plan.demand.src, plan.demand.dst, plan.target, rows, cols))
         except (TileError, IllegalError):
             return False
         return True
 
-    powers = [1 << place for place in range(_WIDEST_BLOCK.bit_length())]
+    powers = [1 << exponent for exponent in range(_WIDEST_BLOCK.bit_length())]
     block = next((size for size in powers if goes(1, size)), None)
     if block is None:
         return ()
@@ -127,21 +127,21 @@ def execute(options: Namespace) -> CommandOutcome:
     refuse_workers(options, "several processes need all casts of --spec; leave out SRC and DST")
     check_page(options, {"--out": options.out})
     _check_suffix(options)
-    found = _answered(options, _request(options))
-    if options.out not in (None, STDOUT) and found.text is not None:
-        write_program(Path(options.out), found.text)
+    cast_answer = _answered(options, _request(options))
+    if options.out not in (None, STDOUT) and cast_answer.text is not None:
+        write_program(Path(options.out), cast_answer.text)
 
-    write_page_of(options, "castsim.tools.lowering.page", found, options.out)
+    write_page_of(options, "castsim.tools.lowering.page", cast_answer, options.out)
 
     def text(_: int) -> RenderableType:
         from castsim.tools.lowering.report import lower_text  # noqa: PLC0415 - rich, only if printed
 
-        if options.out == STDOUT and found.text is not None:
-            return plain(found.text.rstrip("\n"))
-        return with_note(lower_text(found, options.out), options)
+        if options.out == STDOUT and cast_answer.text is not None:
+            return plain(cast_answer.text.rstrip("\n"))
+        return with_note(lower_text(cast_answer, options.out), options)
 
-    document = answer_document(found, options.out)
-    return CommandOutcome(document, text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+    document = answer_document(cast_answer, options.out)
+    return CommandOutcome(document, text, code=1 if cast_answer.plan.verdict is Verdict.DIFFERS else 0)
 
 
 def block_format_of(text: str | None) -> BlockFormat | None:
@@ -149,10 +149,10 @@ def block_format_of(text: str | None) -> BlockFormat | None:
     if text is None:
         return None
     try:
-        found = block_format(text)
+        block_fmt = block_format(text)
     except (ReadError, IllegalError):
         return None
-    return found if found.name in BLOCK_FORMATS else None
+    return block_fmt if block_fmt.name in BLOCK_FORMATS else None
 
 
 def _check_suffix(options: Namespace) -> None:
@@ -209,10 +209,10 @@ def _answered(options: Namespace, request: CastRequest) -> Answer:
     values = assignments("--option", options.options)
     with stage_progress(options) as progress:
 
-        def make(one: CastRequest) -> Answer:
+        def make(cast_request: CastRequest) -> Answer:
             if options.via:
-                return answer_through(one, options.via, progress, options=values)
-            return answer(one, progress, options=values)
+                return answer_through(cast_request, options.via, progress, options=values)
+            return answer(cast_request, progress, options=values)
 
         target = load_target(request.target)
         if not target.has_tiles:
@@ -247,17 +247,17 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
         raise IllegalError(f"{src.name} cannot be quantised to blocks on a chip", legal=_SOURCES)
     target = with_options(load_target(options.target), assignments("--option", options.options))
     rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
-    found = lower_blocks(src, wanted, target, rows, cols)
-    program = found.ways[0].program if found.ways else None
+    lowering = lower_blocks(src, wanted, target, rows, cols)
+    program = lowering.ways[0].program if lowering.ways else None
     if program is not None and options.out not in (None, STDOUT):
         write_program(Path(options.out), program)
 
     def text(_: int) -> RenderableType:
         if options.out == STDOUT and program is not None:
             return plain(program.rstrip("\n"))
-        return block_lowering_text(found, options.out)
+        return block_lowering_text(lowering, options.out)
 
-    return CommandOutcome(block_lowering_document(found, options.out), text, code=0 if found.ways else 1)
+    return CommandOutcome(block_lowering_document(lowering, options.out), text, code=0 if lowering.ways else 1)
 
 
 # `castsim lower` without a cast: all casts of a specification, each with its program.
@@ -283,20 +283,20 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     folder = output_folder(options.out)
     values = assignments("--option", options.options)
     with resume_hint(ledger), stage_progress(options) as progress:
-        found = lower_all(
+        lowered_cells = lower_all(
             spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
             workers=workers, ledger=ledger, progress=progress,
         )  # fmt: skip
-    files = [None] * len(found.cells) if folder is None else _write_programs(found, folder)
-    write_page_of(options, "castsim.tools.lowering.page", found.matrix)
+    files = [None] * len(lowered_cells.cells) if folder is None else _write_programs(lowered_cells, folder)
+    write_page_of(options, "castsim.tools.lowering.page", lowered_cells.matrix)
 
     notes = [] if folder is None else [f"{sum(map(bool, files))} programs written to {folder}"]
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        return matrix_report(found.matrix, options, *notes, summary=summary)
+        return matrix_report(lowered_cells.matrix, options, *notes, summary=summary)
 
-    differs = any(each.entry.verdict is Verdict.DIFFERS for each in found.cells)
-    document = lowered_matrix_document(found, files)
+    differs = any(lowered.entry.verdict is Verdict.DIFFERS for lowered in lowered_cells.cells)
+    document = lowered_matrix_document(lowered_cells, files)
     return CommandOutcome(document, text, int(differs), partial(text, summary=True), removal(ledger))
 
 
@@ -310,18 +310,18 @@ def _check_matrix(options: Namespace) -> None:
     check_page(options, {"--out": options.out})
 
 
-def _write_programs(found: LoweredMatrix, folder: Path) -> list[str | None]:
+def _write_programs(lowered_cells: LoweredMatrix, folder: Path) -> list[str | None]:
     """Write each program to a file of the folder; return their paths, None for cells without one."""
     words = [
         "_".join((cell.src, cell.dst, *(word for pair in cell.attributes for word in pair)))
-        for cell in (each.entry.cell for each in found.cells)
+        for cell in (lowered.entry.cell for lowered in lowered_cells.cells)
     ]
     names = file_names(words)
     paths = [
-        None if each.program is None else folder / f"{names[word]}{each.suffix}"
-        for each, word in zip(found.cells, words, strict=True)
+        None if lowered.program is None else folder / f"{names[word]}{lowered.suffix}"
+        for lowered, word in zip(lowered_cells.cells, words, strict=True)
     ]
-    for each, path in zip(found.cells, paths, strict=True):
-        if path is not None and each.program is not None:
-            write_program(path, each.program)
+    for lowered, path in zip(lowered_cells.cells, paths, strict=True):
+        if path is not None and lowered.program is not None:
+            write_program(path, lowered.program)
     return [None if path is None else str(path) for path in paths]

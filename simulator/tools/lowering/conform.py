@@ -35,7 +35,7 @@ def execute(options: Namespace) -> CommandOutcome:
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
     with resume_hint(ledger), stage_progress(options) as progress:
-        found = conform(
+        matrix = conform(
             spec,
             names,
             version=version,
@@ -49,9 +49,11 @@ def execute(options: Namespace) -> CommandOutcome:
             ledger=ledger,
         )
 
-    write_page_of(options, "castsim.tools.lowering.page", found)
+    write_page_of(options, "castsim.tools.lowering.page", matrix)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        return matrix_report(found, options, summary=summary, markdown=options.markdown)
+        return matrix_report(matrix, options, summary=summary, markdown=options.markdown)
 
-    return CommandOutcome(conform_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger))
+    return CommandOutcome(
+        conform_document(matrix), text, summary=partial(text, summary=True), delivered=removal(ledger)
+    )

@@ -77,12 +77,12 @@ class LoweredMatrixCell(MatrixCell):
     file: str | None = says("The output file; null if none was written.")
 
 
-def _totals_of(found: Matrix) -> list[Document]:
+def _totals_of(matrix: Matrix) -> list[Document]:
     return [
         MatrixTotal.of(
-            target=target, way=kind, cells=sum(e.kind is kind for e in found.entries if e.cell.target == target)
+            target=target, way=kind, cells=sum(e.kind is kind for e in matrix.entries if e.cell.target == target)
         )
-        for target in found.targets
+        for target in matrix.targets
         for kind in PlanKind
     ]
 
@@ -109,22 +109,22 @@ class LoweredMatrix(MatrixForm, name="lower-matrix", version=2):
     cells: list[LoweredMatrixCell] = says("One entry for each cast and target.")  # type: ignore[assignment]
 
 
-def conform_document(found: Matrix) -> Document:
+def conform_document(matrix: Matrix) -> Document:
     """Return a matrix as JSON, one entry per cell."""
     origins = Origins()
     cells = [
         MatrixCell.of(entry, computed_by=origins.place(by))
-        for entry, by in zip(found.entries, found.origins, strict=True)
+        for entry, by in zip(matrix.entries, matrix.origins, strict=True)
     ]
-    return Conform.of(found, cells=cells, workers=origins.documents())
+    return Conform.of(matrix, cells=cells, workers=origins.documents())
 
 
-def lowered_matrix_document(found: LoweredCells, files: Sequence[str | None]) -> Document:
+def lowered_matrix_document(lowered_cells: LoweredCells, files: Sequence[str | None]) -> Document:
     """Return a matrix of one target as JSON, each cell with its program and output file."""
-    origins, matrix = Origins(), found.matrix
+    origins, matrix = Origins(), lowered_cells.matrix
     cells = [
-        LoweredMatrixCell.of(entry, computed_by=origins.place(by), program=each.program, file=file)
-        for entry, by, each, file in zip(matrix.entries, matrix.origins, found.cells, files, strict=True)
+        LoweredMatrixCell.of(entry, computed_by=origins.place(by), program=lowered.program, file=file)
+        for entry, by, lowered, file in zip(matrix.entries, matrix.origins, lowered_cells.cells, files, strict=True)
     ]
     return LoweredMatrix.of(matrix, cells=cells, workers=origins.documents())
 
@@ -160,22 +160,22 @@ def _done(entry: ConformanceEntry) -> str:
     )
 
 
-def _failure(found: Counterexample) -> str:
-    required, result = found.required, found.result
+def _failure(example: Counterexample) -> str:
+    required, result = example.required, example.result
     right = []
     if required.lowest is not None and required.highest is not None:
         low, high = number_text(required.lowest[1]), number_text(required.highest[1])
         right.append(low if low == high else f"{low} to {high}")
     right += ["NaN"] if required.nan else []
-    values = [number_text(traced.value) for traced in _changing(found)]
+    values = [number_text(traced.value) for traced in _changing(example)]
     if values[-1] in right:  # a boolean that is true, but not 1
         values[-1] = code_text(result.code, result.format)
     return f"{' -> '.join(values)}, not {' or '.join(right)}"
 
 
-def _changing(found: Counterexample) -> list[TracedValue]:
+def _changing(example: Counterexample) -> list[TracedValue]:
     """Return the input, every value that differs from the previous one, and always the result."""
-    values = found.values
+    values = example.values
     kept = [traced for before, traced in pairwise(values) if number_text(before.value) != number_text(traced.value)]
     return [values[0], *(kept or [values[-1]])]
 
@@ -203,9 +203,9 @@ LEGEND: Mapping[str, str] = {
 """Explanations of words in cells, in the order in which a table lists those that it uses."""
 
 
-def legend_lines(found: Matrix) -> tuple[str, ...]:
+def legend_lines(matrix: Matrix) -> tuple[str, ...]:
     """Return the legend of the words that the cells of a matrix use."""
-    used = {word for entry in found.entries for word in _words_used(entry)}
+    used = {word for entry in matrix.entries for word in _words_used(entry)}
     return tuple(text for word, text in LEGEND.items() if word in used)
 
 
@@ -229,54 +229,54 @@ def _words_used(entry: ConformanceEntry) -> set[str]:
     return {word for word, is_used in used.items() if is_used}
 
 
-def conform_text(found: Matrix) -> RenderableType:
+def conform_text(matrix: Matrix) -> RenderableType:
     """Return the matrix for the terminal: a line per cell, cast by cast."""
     cells = (
-        (cast_text(cast, entry) if place == 0 else "", entry.cell.target, cell_text(entry))
-        for number, cast in enumerate(found.casts)
-        for place, entry in enumerate(found.row(number))
+        (cast_text(cast, entry) if column == 0 else "", entry.cell.target, cell_text(entry))
+        for number, cast in enumerate(matrix.casts)
+        for column, entry in enumerate(matrix.row(number))
     )
     rows = table("cast", "target", "answer", rows=cells)
     return Group(
-        Text(_head(found)), indented(rows), Text(""), *map(Text, _notes(found)), Text(""), conform_totals(found)
+        Text(_head(matrix)), indented(rows), Text(""), *map(Text, _notes(matrix)), Text(""), conform_totals(matrix)
     )
 
 
-def conform_summary(found: Matrix) -> RenderableType:
+def conform_summary(matrix: Matrix) -> RenderableType:
     """Return the number of casts of each kind on each target."""
     return Group(
-        Text(_head(found)),
-        conform_totals(found),
+        Text(_head(matrix)),
+        conform_totals(matrix),
         Text("Run without --summary to see every cast.", style="dim"),
     )
 
 
-def _head(found: Matrix) -> str:
-    options = f" with {setting_text(found.options)}" if found.options else ""
-    return f"Casts of {specification_words(f'{found.spec.name}@{found.version}')} on the targets{options}"
+def _head(matrix: Matrix) -> str:
+    options = f" with {setting_text(matrix.options)}" if matrix.options else ""
+    return f"Casts of {specification_words(f'{matrix.spec.name}@{matrix.version}')} on the targets{options}"
 
 
-def _notes(found: Matrix) -> tuple[str, ...]:
+def _notes(matrix: Matrix) -> tuple[str, ...]:
     """Return the notes on the table: its words, and the parts of the specification that it leaves out."""
-    legend = " ".join(legend_lines(found))
-    if found.spec.rescale is None:
+    legend = " ".join(legend_lines(matrix))
+    if matrix.spec.rescale is None:
         return (legend,)
-    return legend, f"RESCALE of {found.spec.name} is not in the table: it is not a cast; `castsim graph` runs it."
+    return legend, f"RESCALE of {matrix.spec.name} is not in the table: it is not a cast; `castsim graph` runs it."
 
 
-def conform_totals(found: Matrix) -> RenderableType:
+def conform_totals(matrix: Matrix) -> RenderableType:
     """Return the number of casts of each kind on each target."""
-    rows = ((target, *(str(_count(found, target, kind)) for kind in PlanKind)) for target in found.targets)
+    rows = ((target, *(str(_count(matrix, target, kind)) for kind in PlanKind)) for target in matrix.targets)
     return indented(table("target", *(f">{kind.value}" for kind in PlanKind), rows=rows))
 
 
-def _command(found: Matrix) -> str:
-    options = f" {options_text(found.options)}" if found.options else ""
-    return f"castsim conform --spec {found.spec.name}@{found.version}{options} --markdown"
+def _command(matrix: Matrix) -> str:
+    options = f" {options_text(matrix.options)}" if matrix.options else ""
+    return f"castsim conform --spec {matrix.spec.name}@{matrix.version}{options} --markdown"
 
 
-def _count(found: Matrix, target: str, kind: PlanKind) -> int:
-    return sum(_counted_as(entry) is kind for entry in found.entries if entry.cell.target == target)
+def _count(matrix: Matrix, target: str, kind: PlanKind) -> int:
+    return sum(_counted_as(entry) is kind for entry in matrix.entries if entry.cell.target == target)
 
 
 def _counted_as(entry: ConformanceEntry) -> PlanKind:
@@ -285,35 +285,35 @@ def _counted_as(entry: ConformanceEntry) -> PlanKind:
     return PlanKind.NATIVE if asks else entry.kind
 
 
-def conform_markdown(found: Matrix) -> str:
+def conform_markdown(matrix: Matrix) -> str:
     """Return the matrix as a Markdown page."""
     lines = [
-        f"# {_head(found)}: conformance",
+        f"# {_head(matrix)}: conformance",
         "",
-        f"Written by `{_command(found)}`; a test keeps it current.",
+        f"Written by `{_command(matrix)}`; a test keeps it current.",
         "",
-        *(line for note in _notes(found) for line in (note, "")),
+        *(line for note in _notes(matrix) for line in (note, "")),
         f"| target | {' | '.join(kind.value for kind in PlanKind)} |",
         f"|---|{'---:|' * len(PlanKind)}",
         *(
-            f"| {target} | {' | '.join(str(_count(found, target, kind)) for kind in PlanKind)} |"
-            for target in found.targets
+            f"| {target} | {' | '.join(str(_count(matrix, target, kind)) for kind in PlanKind)} |"
+            for target in matrix.targets
         ),
         "",
-        f"| cast | {' | '.join(found.targets)} |",
-        f"|---|{'---|' * len(found.targets)}",
+        f"| cast | {' | '.join(matrix.targets)} |",
+        f"|---|{'---|' * len(matrix.targets)}",
     ]
-    for number, cast in enumerate(found.casts):
-        entries = found.row(number)
+    for number, cast in enumerate(matrix.casts):
+        entries = matrix.row(number)
         cells = " | ".join(cell_text(entry) for entry in entries)
         lines.append(f"| {cast_text(cast, entries[0])} | {cells} |")
     return "\n".join(lines) + "\n"
 
 
 def matrix_report(
-    found: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
+    matrix: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
 ) -> RenderableType:
     """Return a matrix as text, with notes under it."""
     if markdown and not summary:
-        return plain(conform_markdown(found))
-    return with_note(conform_summary(found) if summary else conform_text(found), options, *notes)
+        return plain(conform_markdown(matrix))
+    return with_note(conform_summary(matrix) if summary else conform_text(matrix), options, *notes)

@@ -84,15 +84,15 @@ def legal_casts(spec: Specification, version: str | None = None) -> tuple[Specif
     Raises:
         ReadError: the version is unknown.
     """
-    found = []
+    casts = []
     pairs = dict.fromkeys(pair for row in spec.casts for pair in spec.pairs(row) if TEXT not in pair)
     chosen = specified_version(spec, version)
     for src, dst in pairs:
         for attributes in _settings(spec, src, dst, chosen):
             since = spec.legal_since(src, dst)
             if since is not None and spec.rank(since) <= spec.rank(chosen):
-                found.append(specified_cast(spec, src, dst, version=chosen, attributes=dict(attributes)))
-    return tuple(found)
+                casts.append(specified_cast(spec, src, dst, version=chosen, attributes=dict(attributes)))
+    return tuple(casts)
 
 
 def specified_version(spec: Specification, version: str | None) -> str:
@@ -104,7 +104,9 @@ def specified_version(spec: Specification, version: str | None) -> str:
     if version is None:
         return spec.versions.default
     pairs = ((row, pair) for row in spec.casts for pair in spec.pairs(row))
-    _, (src, dst) = min(pairs, key=lambda one: spec.rank(spec.since(one[0], *one[1])))  # the longest known cast
+    _, (src, dst) = min(
+        pairs, key=lambda format_pair: spec.rank(spec.since(format_pair[0], *format_pair[1]))
+    )  # the longest known cast
     return specified_cast(spec, src, dst, version=version).version
 
 
@@ -140,8 +142,8 @@ def request_of(cell: Cell, spec: Specification, version: str, target: Target | N
     Raises:
         ReadError: the target is unknown.
     """
-    own, known = _TARGETS.first(target or load_target(cell.target)), _SPECIFICATIONS.first(spec)
-    return CastRequest(cell.src, cell.dst, own, spec=known, version=version, attributes=dict(cell.attributes))
+    own, specification = _TARGETS.first(target or load_target(cell.target)), _SPECIFICATIONS.first(spec)
+    return CastRequest(cell.src, cell.dst, own, spec=specification, version=version, attributes=dict(cell.attributes))
 
 
 _TARGETS: Equals[Target] = Equals(16)
@@ -151,19 +153,19 @@ _SPECIFICATIONS: Equals[Specification] = Equals(16)
 
 def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
     """Return an answer as the entry of a cell."""
-    found = answered.plan
-    evidence = found.evidence
+    plan = answered.plan
+    evidence = plan.evidence
     return ConformanceEntry(
         cell=cell,
         kind=answered.kind,
-        verdict=found.verdict,
-        path=path_of(found.chain),
-        instructions=tuple(step.name for step in found.chain if step.is_instruction),
-        options=tuple(", ".join(step.forms[0].options) for step in found.chain if step.is_instruction),
+        verdict=plan.verdict,
+        path=path_of(plan.chain),
+        instructions=tuple(step.name for step in plan.chain if step.is_instruction),
+        options=tuple(", ".join(step.forms[0].options) for step in plan.chain if step.is_instruction),
         method=None if evidence is None else evidence.method.value,
-        proven=found.proven,
-        cycles_per_element=None if found.cost is None else found.cost.cycles_per_element,
-        counterexample=found.counterexample,
+        proven=plan.proven,
+        cycles_per_element=None if plan.cost is None else plan.cost.cycles_per_element,
+        counterexample=plan.counterexample,
         settings=answered.chosen,
         native=None if answered.native is None else answered.native.setting,
     )
@@ -210,47 +212,52 @@ def entry_document(entry: ConformanceEntry) -> dict[str, object]:
     }
 
 
-def read_entry(held: Any) -> ConformanceEntry:
+def read_entry(document: Any) -> ConformanceEntry:
     """Return the entry in a JSON document.
 
     Raises:
         TypeError, KeyError, ValueError: the document is not an entry.
     """
-    cell, cycles, shown = held["cell"], held["cycles_per_element"], held["counterexample"]
+    cell, cycles, shown = document["cell"], document["cycles_per_element"], document["counterexample"]
     return ConformanceEntry(
         cell=Cell(str(cell["src"]), str(cell["dst"]), _pairs(cell["attributes"]), str(cell["target"])),
-        kind=PlanKind(held["kind"]),
-        verdict=Verdict(held["verdict"]),
-        path=tuple(map(str, held["path"])),
-        instructions=tuple(map(str, held["instructions"])),
-        options=tuple(map(str, held["options"])),
-        method=held["method"],
-        proven=bool(held["proven"]),
+        kind=PlanKind(document["kind"]),
+        verdict=Verdict(document["verdict"]),
+        path=tuple(map(str, document["path"])),
+        instructions=tuple(map(str, document["instructions"])),
+        options=tuple(map(str, document["options"])),
+        method=document["method"],
+        proven=bool(document["proven"]),
         cycles_per_element=None if cycles is None else float(cycles),
         counterexample=None if shown is None else _counterexample(shown),
-        settings=_setting(held["settings"]),
-        native=None if held["native"] is None else _setting(held["native"]),
+        settings=_setting(document["settings"]),
+        native=None if document["native"] is None else _setting(document["native"]),
     )
 
 
-def _counterexample_document(found: Counterexample) -> dict[str, object]:
-    required = found.required
+def _counterexample_document(example: Counterexample) -> dict[str, object]:
+    required = example.required
     return {
-        "values": [[each.step, each.format.name, each.code, _number_text(each.value)] for each in found.values],
+        "values": [
+            [traced.step, traced.format.name, traced.code, _number_text(traced.value)] for traced in example.values
+        ],
         "required": {
             "nan": required.nan,
-            **{name: [one[0], _number_text(one[1])] if (one := getattr(required, name)) else None for name in _CODED},
+            **{
+                name: [coded[0], _number_text(coded[1])] if (coded := getattr(required, name)) else None
+                for name in _CODED
+            },
         },
     }
 
 
-def _counterexample(held: Any) -> Counterexample:
+def _counterexample(document: Any) -> Counterexample:
     values = tuple(
-        TracedValue(step, format_named(fmt), int(code), _number(value)) for step, fmt, code, value in held["values"]
+        TracedValue(step, format_named(fmt), int(code), _number(value)) for step, fmt, code, value in document["values"]
     )
-    ends = (held["required"][name] for name in _CODED)
+    ends = (document["required"][name] for name in _CODED)
     lowest, highest, further = (None if end is None else (int(end[0]), _number(end[1])) for end in ends)
-    return Counterexample(values, Required(lowest, highest, further, bool(held["required"]["nan"])))
+    return Counterexample(values, Required(lowest, highest, further, bool(document["required"]["nan"])))
 
 
 def _number_text(value: Number) -> str:
@@ -262,12 +269,12 @@ def _number(text: str) -> Number:
     return float(text[1:]) if text.startswith("~") else Fraction(text)
 
 
-def _setting(held: Any) -> Setting:
-    return tuple((str(name), value if isinstance(value, int) else str(value)) for name, value in held)
+def _setting(pairs: Any) -> Setting:
+    return tuple((str(name), value if isinstance(value, int) else str(value)) for name, value in pairs)
 
 
-def _pairs(held: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((str(name), str(value)) for name, value in held)
+def _pairs(pairs: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(value)) for name, value in pairs)
 
 
 Result = TypeVar("Result")
@@ -298,7 +305,7 @@ class Matrix(PlotMixin[Literal["cells"]]):
     """Names of the processes that computed the entries."""
 
     def __repr__(self) -> str:
-        fine = sum(each.verdict is not Verdict.DIFFERS for each in self.entries)
+        fine = sum(entry.verdict is not Verdict.DIFFERS for entry in self.entries)
         return (
             f"<Matrix {self.spec.name}@{self.version}: {len(self.casts)} casts on {len(self.targets)} targets, "
             f"{fine} of {len(self.entries)} cells conform>"
@@ -351,9 +358,11 @@ def conform(
     asked = prepared(spec, targets, version, src, dst, options or {})
     who = Workers(workers, scheduler)
     run = partial(_settled_group, asked=asked, targets=asked.handed(who), prove=prove)
-    kept = keeping(ledger, asked, {"choice of --prove": str(prove)}, entry_document, lambda _, held: read_entry(held))
+    kept = keeping(
+        ledger, asked, {"choice of --prove": str(prove)}, entry_document, lambda _, document: read_entry(document)
+    )
     settled = settle(run, asked.cells, who, kept, progress)
-    entries, origins = tuple(one.result for one in settled), tuple(one.origin for one in settled)
+    entries, origins = tuple(computed.result for computed in settled), tuple(computed.origin for computed in settled)
     return asked.matrix(entries, origins)
 
 
@@ -387,16 +396,16 @@ def prepared(
     options: Mapping[str, int | str],
 ) -> Prepared:
     """Return the prepared request; for arguments and errors see `conform`."""
-    found = load_specification(spec) if isinstance(spec, str | Path) else spec
-    chosen = specified_version(found, version)
-    names, casts = _chosen(found, targets, chosen, src, dst)
+    specification = load_specification(spec) if isinstance(spec, str | Path) else spec
+    chosen = specified_version(specification, version)
+    names, casts = _chosen(specification, targets, chosen, src, dst)
     given = [setting_of(load_target(name), options) for name in names]
     cells = tuple(
         Cell(_named(cast.src, cast), _named(cast.dst, cast), changed(cast), target)
         for cast in casts
         for target in names
     )
-    return Prepared(found, chosen, casts, names, dict(options), given[0], cells)
+    return Prepared(specification, chosen, casts, names, dict(options), given[0], cells)
 
 
 def settle(
@@ -407,12 +416,12 @@ def settle(
     progress: ProgressCallback,
 ) -> list[Computed[Result]]:
     """Return the results of cells in order, whichever worker computes them."""
-    found: dict[int, Computed[Result]] = {}
+    results: dict[int, Computed[Result]] = {}
     progress(_label(cells[0]), 0, len(cells))
-    for one in resumed(Task("conform or lower", run, here(None, workers)), cells, workers, kept, _TOGETHER):
-        found[one.number] = one
-        progress(_label(cells[one.number]), len(found), len(cells))
-    return [found[number] for number in range(len(cells))]
+    for computed in resumed(Task("conform or lower", run, here(None, workers)), cells, workers, kept, _TOGETHER):
+        results[computed.number] = computed
+        progress(_label(cells[computed.number]), len(results), len(cells))
+    return [results[number] for number in range(len(cells))]
 
 
 def _settled_group(
@@ -518,13 +527,15 @@ def _lowered_group(
     group: WorkGroup[Cell], asked: Prepared, targets: HandedTargets, extent: Extent
 ) -> list[CellLowering]:
     """Return the lowerings of cells, with proven verdicts where possible; for errors see `answer`."""
-    found = []
+    lowerings = []
     for cell in group.items:
         request = request_of(cell, asked.spec, asked.version, targets.get(cell.target))
         lowered = answer(replace(request, **asdict(extent)), options=asked.options, explain=False, refuted=False)
         assembly = lowered.plan.assembly
-        found.append(CellLowering(settled(cell, lowered), lowered.text, "" if assembly is None else assembly.suffix))
-    return found
+        lowerings.append(
+            CellLowering(settled(cell, lowered), lowered.text, "" if assembly is None else assembly.suffix)
+        )
+    return lowerings
 
 
 def lower_all(
@@ -542,15 +553,18 @@ def lower_all(
     asked = prepared(spec, (target,), version, None, None, options or {})
     run = partial(_lowered_group, asked=asked, targets=asked.handed(workers), extent=extent)
     kept = keeping(ledger, asked, {"shape of programs": repr(extent)}, _document, _read)
-    found = settle(run, asked.cells, workers, kept, progress)
-    cells = tuple(one.result for one in found)
-    return LoweredMatrix(asked.matrix(tuple(each.entry for each in cells), tuple(one.origin for one in found)), cells)
+    settled_cells = settle(run, asked.cells, workers, kept, progress)
+    cells = tuple(computed.result for computed in settled_cells)
+    return LoweredMatrix(
+        asked.matrix(tuple(lowered.entry for lowered in cells), tuple(computed.origin for computed in settled_cells)),
+        cells,
+    )
 
 
-def _document(one: CellLowering) -> object:
-    return [entry_document(one.entry), one.program, one.suffix]
+def _document(lowering: CellLowering) -> object:
+    return [entry_document(lowering.entry), lowering.program, lowering.suffix]
 
 
-def _read(_: int, held: Any) -> CellLowering:
-    entry, program, suffix = held
+def _read(_: int, document: Any) -> CellLowering:
+    entry, program, suffix = document
     return CellLowering(read_entry(entry), program, suffix)

@@ -68,8 +68,8 @@ class Grading:
     def _references(self) -> list[tuple[Codes, Mask]]:
         """Results of every reference policy, and which of them are NaN."""
         src, dst = self.demand.src, self.demand.dst
-        found = [converted(self.codes, src, dst, policy) for policy in self.demand.references]
-        return [(codes, is_nan(codes, dst)) for codes in found]
+        conversions = [converted(self.codes, src, dst, policy) for policy in self.demand.references]
+        return [(codes, is_nan(codes, dst)) for codes in conversions]
 
     def matches_reference(self, results: Codes) -> Mask:
         """Return for each reference policy (rows) which results equal its own (any NaN being equal), or are free."""
@@ -175,13 +175,13 @@ class Demand:
         beyond = (clamped != other) & number
         if not isinstance(self.src, IntFormat):
             beyond |= np.isinf(decode_to_float64(codes, self.src))
-        found = []
+        wanted = []
         if self.rounding is not None:
             policy = abstract_policy(self.src, self.dst, mode, Overflow.SATURATE)
-            found.append((converted(codes, self.src, self.dst, policy), ~beyond & number))
+            wanted.append((converted(codes, self.src, self.dst, policy), ~beyond & number))
         if self.saturate:
-            found.append((clamped, beyond))
-        return found
+            wanted.append((clamped, beyond))
+        return wanted
 
     @property
     def _unclamped(self) -> Overflow:
@@ -321,8 +321,8 @@ def counterexample(demand: Demand, chain: Chain, code: int) -> Counterexample:
     """Return the trace of a chain on one code of the demand's source on which it fails."""
     codes = np.array([code], code_dtype(demand.src))
     values = [TracedValue(None, demand.src, code, value_of(code, demand.src))]
-    for step, (fmt, found) in zip(chain, intermediates(chain, codes), strict=True):
-        values.append(TracedValue(step.label, fmt, int(found[0]), value_of(int(found[0]), fmt)))
+    for step, (fmt, step_codes) in zip(chain, intermediates(chain, codes), strict=True):
+        values.append(TracedValue(step.label, fmt, int(step_codes[0]), value_of(int(step_codes[0]), fmt)))
     return Counterexample(tuple(values), required(demand, code))
 
 

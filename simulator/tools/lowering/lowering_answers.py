@@ -60,10 +60,10 @@ class Choice:
 
         def leads_through(pairs: Iterable[tuple[str, str]]) -> bool:
             return any(
-                catalogue.leads(src, format_named(before), place)
-                and catalogue.leads(format_named(after), dst, steps - 1 - place)
+                catalogue.leads(src, format_named(before), index)
+                and catalogue.leads(format_named(after), dst, steps - 1 - index)
                 for before, after in pairs
-                for place in range(steps)
+                for index in range(steps)
             )
 
         return leads_through(self.pairs) or leads_through(self._calculating(src, dst))
@@ -126,8 +126,8 @@ def setting_of(target: Target, values: Mapping[str, int | str]) -> Setting:
     Raises:
         ReadError: an option does not exist, or its value is not legal.
     """
-    found = changed(target, values)
-    return tuple((name, option.value) for name, option in found.options.items() if name in values)
+    changed_target = changed(target, values)
+    return tuple((name, option.value) for name, option in changed_target.options.items() if name in values)
 
 
 def choices(target: Target, without: frozenset[str] = frozenset()) -> tuple[Choice, ...]:
@@ -200,9 +200,9 @@ class Answer(NotebookMixin[Literal["steps"]]):
     native: Alternative | None = None
 
     def __repr__(self) -> str:
-        found = self.plan
-        cast = f"{found.demand.src.name} -> {found.demand.dst.name} on {found.target.name}"
-        return f"<Answer {cast}: {self.kind.value}, {found.claim}>"
+        plan = self.plan
+        cast = f"{plan.demand.src.name} -> {plan.demand.dst.name} on {plan.target.name}"
+        return f"<Answer {cast}: {self.kind.value}, {plan.claim}>"
 
     @property
     def settings(self) -> Setting:
@@ -259,13 +259,13 @@ def answer(
     """
     asked, given = _with_options(request, options or {})
     tried = attempt(asked, progress, explain=explain, quick=quick)
-    found = tried.satisfying
-    if found is not None and found.kind in _AS_IT_STANDS:
-        return Answer(found, given)
+    plan = tried.satisfying
+    if plan is not None and plan.kind in _AS_IT_STANDS:
+        return Answer(plan, given)
     search = _Search(tried, given)
-    if found is not None:
+    if plan is not None:
         native = search.best(1, refused=CastsimError) if alternatives else None
-        return Answer(found, given, native=native)
+        return Answer(plan, given, native=native)
     best = search.best(1) or search.best(request.steps)
     if best is None:
         return Answer(tried.plan, given)
@@ -309,14 +309,14 @@ class _Search:
         touching = list(self._touching(steps))
         for count in range(1, MOST + 1):
             tried = [
-                (found.cost.rank, place, choice, found)
-                for place, choice in enumerate(touching)
+                (plan.cost.rank, number, choice, plan)
+                for number, choice in enumerate(touching)
                 if len(choice.setting) == count
-                and (found := self._planned(choice, steps, refused, quick=True)) is not None
-                and found.cost is not None
+                and (plan := self._planned(choice, steps, refused, quick=True)) is not None
+                and plan.cost is not None
             ]
-            for _, _, choice, found in sorted(tried, key=lambda one: one[:2]):
-                proven = found if self.tried.task.quick else self._planned(choice, steps, refused, quick=False)
+            for _, _, choice, plan in sorted(tried, key=lambda candidate: candidate[:2]):
+                proven = plan if self.tried.task.quick else self._planned(choice, steps, refused, quick=False)
                 if proven is not None:
                     return Alternative(proven, choice.setting)
         return None
@@ -379,6 +379,6 @@ def lower(
     attributes: Mapping[str, str] = {}
     if isinstance(spec, str):
         spec, version, attributes = parse_specification(spec)
-    source, destination = (format_spelled(format_name(each)).name for each in (src, dst))
+    source, destination = (format_spelled(format_name(format_text)).name for format_text in (src, dst))
     request = CastRequest(source, destination, target, spec, version, attributes, rounding, saturate, rows, cols, steps)
     return answer_through(request, via, options=options) if via else answer(request, options=options)

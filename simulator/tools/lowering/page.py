@@ -48,35 +48,35 @@ _MOST_CELLS = 1000
 """Maximum number of cells for which the page contains the matrix's JSON too; the matrix itself has all cells."""
 
 
-def conform_page(found: Matrix) -> Page:
+def conform_page(matrix: Matrix) -> Page:
     """Return the page of a matrix."""
-    document = conform_document(found)
-    casts = [cast_text(cast, entry) for number, cast in enumerate(found.casts) for entry in found.row(number)]
+    document = conform_document(matrix)
+    casts = [cast_text(cast, entry) for number, cast in enumerate(matrix.casts) for entry in matrix.row(number)]
     columns = {
         "cells": document["cells"],
         "casts": casts,
-        "answers": [cell_text(entry) for entry in found.entries],
-        "commands": [_command(found, entry) for entry in found.entries],
+        "answers": [cell_text(entry) for entry in matrix.entries],
+        "commands": [_command(matrix, entry) for entry in matrix.entries],
     }
     sections = (
-        titled_section("Summary", _conform_page_figures(found), _ways(found)),
+        titled_section("Summary", _conform_page_figures(matrix), _ways(matrix)),
         titled_section("Matrix", ResultsView("conformance", "", Packed(columns))),
-        titled_section("Legend", _legend(found)),
+        titled_section("Legend", _legend(matrix)),
     )
-    title = f"Casts of {specification_words(f'{found.spec.name}@{found.version}')}"
-    subtitle = f"castsim conform on {', '.join(found.targets)}"
+    title = f"Casts of {specification_words(f'{matrix.spec.name}@{matrix.version}')}"
+    subtitle = f"castsim conform on {', '.join(matrix.targets)}"
     return Page("conform", title, subtitle, sections, shortened(document, "cells", _MOST_CELLS))
 
 
-def _conform_page_figures(found: Matrix) -> Figures:
-    impossible = _count(found, PlanKind.IMPOSSIBLE)
-    failing = impossible + _count(found, PlanKind.NONE_FOUND)
-    sampled = sum(not entry.proven for entry in found.entries if not entry.kind.fails)
+def _conform_page_figures(matrix: Matrix) -> Figures:
+    impossible = _count(matrix, PlanKind.IMPOSSIBLE)
+    failing = impossible + _count(matrix, PlanKind.NONE_FOUND)
+    sampled = sum(not entry.proven for entry in matrix.entries if not entry.kind.fails)
     return Figures(
         (
-            Figure("casts", len(found.casts)),
-            Figure("targets", len(found.targets)),
-            Figure("conform", len(found.entries) - failing, note=f"of {len(found.entries)} cells"),
+            Figure("casts", len(matrix.casts)),
+            Figure("targets", len(matrix.targets)),
+            Figure("conform", len(matrix.entries) - failing, note=f"of {len(matrix.entries)} cells"),
             Figure("none found", failing - impossible),
             Figure("impossible", impossible),
             Figure("rest on samples", sampled, note="of those that conform"),
@@ -84,28 +84,28 @@ def _conform_page_figures(found: Matrix) -> Figures:
     )
 
 
-def _ways(found: Matrix) -> Bars:
+def _ways(matrix: Matrix) -> Bars:
     series = tuple(
-        Series(kind.value, tuple(_count(found, kind, target) for target in found.targets), _TONES[kind])
+        Series(kind.value, tuple(_count(matrix, kind, target) for target in matrix.targets), _TONES[kind])
         for kind in PlanKind
     )
-    return Bars("How the targets do the casts", "cells", found.targets, series)
+    return Bars("How the targets do the casts", "cells", matrix.targets, series)
 
 
-def _count(found: Matrix, kind: PlanKind, target: str | None = None) -> int:
-    return sum(entry.kind is kind and target in (None, entry.cell.target) for entry in found.entries)
+def _count(matrix: Matrix, kind: PlanKind, target: str | None = None) -> int:
+    return sum(entry.kind is kind and target in (None, entry.cell.target) for entry in matrix.entries)
 
 
-def _legend(found: Matrix) -> Text:
-    options = (Line(f"Options given to all targets: {setting_text(found.options)}"),) if found.options else ()
-    return Text((*(Line(each) for each in legend_lines(found)), *options))
+def _legend(matrix: Matrix) -> Text:
+    options = (Line(f"Options given to all targets: {setting_text(matrix.options)}"),) if matrix.options else ()
+    return Text((*(Line(line) for line in legend_lines(matrix)), *options))
 
 
-def _command(found: Matrix, entry: ConformanceEntry) -> str:
+def _command(matrix: Matrix, entry: ConformanceEntry) -> str:
     """Return the command that plans a single cell."""
     cell = entry.cell
-    spec = ":".join([f"{found.spec.name}@{found.version}", *(f"{name}={value}" for name, value in cell.attributes)])
-    options = [word for name, value in found.options for word in ("--option", f"{name}={value}")]
+    spec = ":".join([f"{matrix.spec.name}@{matrix.version}", *(f"{name}={value}" for name, value in cell.attributes)])
+    options = [word for name, value in matrix.options for word in ("--option", f"{name}={value}")]
     words = ("castsim", "lower", cell.src, cell.dst, "--spec", spec, "--target", cell.target, *options)
     return shlex.join(words)
 
@@ -131,11 +131,11 @@ def lower_page(answer: Answer, out: str | None) -> Page:
 
 
 def _figures(answer: Answer) -> Iterator[Figure]:
-    found = answer.plan
-    yield Figure("way", answer.kind.value, note=f"{len(found.chain)} instructions" if len(found.chain) > 1 else "")
-    yield Figure("verdict", found.verdict.value, note="" if found.claim == found.verdict.value else found.claim)
-    if found.evidence is not None:
-        yield Figure("codes tried", found.evidence.codes, note=f"by {found.evidence.method.value}")
-    if found.cost is not None:
-        per, cost = found.cost.cycles_per_element, found.cost
+    plan = answer.plan
+    yield Figure("way", answer.kind.value, note=f"{len(plan.chain)} instructions" if len(plan.chain) > 1 else "")
+    yield Figure("verdict", plan.verdict.value, note="" if plan.claim == plan.verdict.value else plan.claim)
+    if plan.evidence is not None:
+        yield Figure("codes tried", plan.evidence.codes, note=f"by {plan.evidence.method.value}")
+    if plan.cost is not None:
+        per, cost = plan.cost.cycles_per_element, plan.cost
         yield Figure("cycles per element", per, note=f"{cost.cycles} cycles for {cost.elements} elements")

@@ -82,21 +82,23 @@ def ranked(
 
     plain = sorted(chains, key=plainness)
     picked: dict[tuple[Any, ...], Chain] = {}
-    for chain in (spelt for one in plain for spelt in _spellings(one)):
+    for chain in (spelt for chain_plain in plain for spelt in _spellings(chain_plain)):
         picked.setdefault(_kind(chain), chain)
-    found, reasons = [], []
+    candidates, reasons = [], []
     for chain in picked.values():
         try:
             assembly = assembly_of(chain, demand.src, demand.dst, target, request.rows, request.cols)
-            found.append((chain, assembly, cost_of(assembly)))
+            candidates.append((chain, assembly, cost_of(assembly)))
         except CastsimError as error:
             reasons.append(error)
-        if len(found) == _SIMULATED:
+        if len(candidates) == _SIMULATED:
             break
-    if not found:
+    if not candidates:
         raise reasons[0]
-    order = {id(chain): place for place, chain in enumerate(picked.values())}
-    return sorted(found, key=lambda one: (one[2].rank, plainness(one[0]), order[id(one[0])]))
+    order = {id(chain): number for number, chain in enumerate(picked.values())}
+    return sorted(
+        candidates, key=lambda candidate: (candidate[2].rank, plainness(candidate[0]), order[id(candidate[0])])
+    )
 
 
 def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
@@ -220,10 +222,10 @@ class Plan:
         """The verdict in words that claim no more than the evidence: samples are named as such."""
         if self.proven or self.evidence is None or self.verdict is Verdict.DIFFERS:
             return self.verdict.value  # one counterexample refutes a chain, wherever it came from
-        found = "no difference" if self.verdict is Verdict.EXACT else "nothing beyond the tolerance"
+        finding = "no difference" if self.verdict is Verdict.EXACT else "nothing beyond the tolerance"
         if self.evidence.method is Method.SUBSTITUTE:
-            return f"{found} found in {self.evidence.codes} codes of a substitute{SAMPLED_MARK}"
-        return f"{found} found in {self.evidence.codes} samples{SAMPLED_MARK}"
+            return f"{finding} found in {self.evidence.codes} codes of a substitute{SAMPLED_MARK}"
+        return f"{finding} found in {self.evidence.codes} samples{SAMPLED_MARK}"
 
     @property
     def text(self) -> str | None:
@@ -256,11 +258,11 @@ def attempt(
     task = Task(catalogue, demand, target, request, progress, quick)
     if not catalogue.leads(demand.src, demand.dst, request.steps):
         return Attempt(task, None)
-    told = _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), RANDOM_CODES))
-    found, codes = _proven(task, told)
-    if found is None:
+    telling = _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), RANDOM_CODES))
+    judged, codes = _proven(task, telling)
+    if judged is None:
         return Attempt(task, None, codes)
-    return Attempt(task, _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ()))
+    return Attempt(task, _standing(task, *judged, refuted=_refuted_natives(task, judged[0].chain) if explain else ()))
 
 
 @dataclass(frozen=True)
@@ -452,9 +454,9 @@ def route_for(plan: Plan, codes: Codes) -> Chain:
         return plan.chain
     data = distinct(codes.reshape(-1))
     data = data[np.linspace(0, data.size - 1, min(data.size, _OF_DATA)).astype(np.intp)]
-    told = telling_codes(demand.src, (demand.dst,), RANDOM_CODES)
-    tried = np.concatenate((data, told)).astype(told.dtype)
-    weights = np.where(np.arange(tried.size) < data.size, told.size + 1, 1)
+    telling = telling_codes(demand.src, (demand.dst,), RANDOM_CODES)
+    tried = np.concatenate((data, telling)).astype(telling.dtype)
+    weights = np.where(np.arange(tried.size) < data.size, telling.size + 1, 1)
     routes = nearest(catalogue_of(target, demand.src, demand.dst), demand, tried, 2, weights)
     planned = int(weights[~demand.satisfied(tried, run_chain(plan.chain, tried))].sum())
     return routes[0][0] if routes and routes[0][1] < planned else plan.chain
@@ -517,8 +519,8 @@ def _refuted_natives(task: Task, chain: Chain) -> tuple[Refuted, ...]:
     judgement = judge(demand, (plain,), task.progress, quick=True)
     if judgement.verdict is not Verdict.DIFFERS:
         return ()
-    found = counterexample(demand, (plain,), int(judgement.failing[0]))
-    return (Refuted((plain,), found, judgement.evidence),)
+    example = counterexample(demand, (plain,), int(judgement.failing[0]))
+    return (Refuted((plain,), example, judgement.evidence),)
 
 
 def _legs_of(path: Sequence[str], demand: Demand) -> list[RequestedStep]:
@@ -539,5 +541,5 @@ def _legs_of(path: Sequence[str], demand: Demand) -> list[RequestedStep]:
 def _legs(catalogue: Catalogue, demand: Demand, legs: Sequence[RequestedStep]) -> list[str]:
     """Return the single casts that exist from the formats of a path."""
     formats = (demand.src, *(format_named(leg.format) for leg in legs[:-1]))
-    found = [(fmt.name, step.dst.name) for fmt in formats for step in catalogue.from_format(fmt)]
-    return [f"{src} -> {dst}" for src, dst in dict.fromkeys(found) if src != dst]
+    pairs = [(fmt.name, step.dst.name) for fmt in formats for step in catalogue.from_format(fmt)]
+    return [f"{src} -> {dst}" for src, dst in dict.fromkeys(pairs) if src != dst]

@@ -125,8 +125,8 @@ def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallbac
     good = grading.satisfied(results)
     if not good.all():
         good, good_nans = np.split(good, [codes.size - nans.size])
-        found = [_smallest_in(demand, chain, first, last, good), nans[~good_nans]]
-        failing = np.concatenate([smallest_first(found[0], demand.src), found[1]])
+        failures = [_smallest_in(demand, chain, first, last, good), nans[~good_nans]]
+        failing = np.concatenate([smallest_first(failures[0], demand.src), failures[1]])
         return Judgement(chain, Verdict.DIFFERS, evidence, failing)
     return Judgement(chain, _grade(grading, results), evidence, codes[:0])
 
@@ -205,8 +205,8 @@ def _split(demand: Demand, first: Places, last: Places) -> tuple[Places, Places]
     count = number_count(demand.src)
     middle = int((order_keys(codes_at(np.array([0], np.uint64), demand.src), demand.src) < 0)[0]) * (count // 2)
 
-    def undefined(place: int) -> bool:
-        return bool(demand.sets(codes_at(np.array([place], np.uint64), demand.src)).anything[0])
+    def undefined(offset: int) -> bool:
+        return bool(demand.sets(codes_at(np.array([offset], np.uint64), demand.src)).anything[0])
 
     cuts = [middle]
     for nearest, farthest in ((middle, count - 1), (middle - 1, 0)):
@@ -225,8 +225,8 @@ def _all_keys(dst: Format, lowest: int, highest: int) -> Keys:
     """Return the keys of all codes of the destination from the second lowest that is reached to the highest."""
     codes = np.arange(1 << dst.bits, dtype=code_dtype(dst))
     keys = distinct(np.concatenate((order_keys(codes, dst), [-_BEYOND, _BEYOND])))
-    found: Keys = keys[(keys > lowest) & (keys <= highest)]
-    return found
+    reached: Keys = keys[(keys > lowest) & (keys <= highest)]
+    return reached
 
 
 def _keys(results: Codes, codes: Codes, demand: Demand) -> Keys:
@@ -245,7 +245,7 @@ def _smallest_in(demand: Demand, chain: Chain, first: Places, last: Places, good
     In a stretch the satisfying positions are contiguous: failing ones extend from an end to the first satisfying one.
     """
     good_first, good_last = good[: first.size], good[first.size :]
-    found = [codes_at(first[~good_first], demand.src), codes_at(last[~good_last], demand.src)]
+    candidates = [codes_at(first[~good_first], demand.src), codes_at(last[~good_last], demand.src)]
     mixed = good_first != good_last
     low, high, rising = first[mixed], last[mixed], good_first[mixed]
     while (high - low > 1).any():
@@ -253,8 +253,8 @@ def _smallest_in(demand: Demand, chain: Chain, first: Places, last: Places, good
         codes = codes_at(middle, demand.src)
         like_low = demand.satisfied(codes, run_chain(chain, codes)) == rising
         low, high = np.where(like_low, middle, low), np.where(like_low, high, middle)
-    found.append(codes_at(np.where(rising, high, low), demand.src))
-    return distinct(np.concatenate(found))
+    candidates.append(codes_at(np.where(rising, high, low), demand.src))
+    return distinct(np.concatenate(candidates))
 
 
 def _nan_codes(fmt: Format) -> Codes:
@@ -307,8 +307,8 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progres
             progress("all codes", 2 * start, _CODES)
             starts = range(start, min(start + _CHUNK * len(runners), _CODES // 2), _CHUNK)
             # Machine code runs without the interpreter's lock; the first chunk with a failure has the smallest.
-            found = list(pool.map(_Runner.first_failing, runners, starts))
-            wrong = next((codes for codes in found if codes.size), None)
+            failures = list(pool.map(_Runner.first_failing, runners, starts))
+            wrong = next((codes for codes in failures if codes.size), None)
             if wrong is not None:
                 return _refuted(demand, chain, sampled, wrong, 2 * (start + _CHUNK * len(runners)), substitutes)
             if sum(runner.looks for runner in runners) > _SLOW_LOOKS:
@@ -320,18 +320,18 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progres
 
 def _quick(primitives: Iterable[Primitive]) -> tuple[Substitutes, str | None]:
     """Return the substitutes for the arithmetic of a chain, and the first primitive without a fast one."""
-    found: dict[ConstantArithmetic, Substitute] = {}
+    chosen: dict[ConstantArithmetic, Substitute] = {}
     for primitive in primitives:
         if isinstance(primitive, ConstantArithmetic):
-            substitute = found.get(primitive) or substitute_of(primitive)
+            substitute = chosen.get(primitive) or substitute_of(primitive)
             if substitute is None:
-                return found, primitive.name
-            found[primitive] = substitute
+                return chosen, primitive.name
+            chosen[primitive] = substitute
         elif isinstance(primitive, Integral):
-            return found, f"rounding {primitive.src.name} to integral values"
+            return chosen, f"rounding {primitive.src.name} to integral values"
         elif isinstance(primitive, Scaled):
-            return found, f"scaling {primitive.src.name}"
-    return found, None
+            return chosen, f"scaling {primitive.src.name}"
+    return chosen, None
 
 
 def _refuted(
@@ -347,10 +347,10 @@ def _refuted(
 
 def _evidence(tried: int, argument: str, substitutes: Substitutes) -> Evidence:
     """Return the evidence from trying codes: none for an instruction with an unproven substitute."""
-    unproven = {primitive: one for primitive, one in substitutes.items() if not one.proven}
+    unproven = {primitive: substitute for primitive, substitute in substitutes.items() if not substitute.proven}
     if not unproven:
         return Evidence(Method.EXHAUSTIVE, tried, argument)
-    samples = min(one.samples for one in unproven.values())
+    samples = min(substitute.samples for substitute in unproven.values())
     doubt = f"with a substitute for {_names(unproven)}, recognised on {samples} samples: no proof of the instruction"
     return Evidence(Method.SUBSTITUTE, tried, f"{argument} {doubt}")
 
@@ -361,8 +361,8 @@ def _names(substitutes: Substitutes) -> str:
 
 def _remarked(sampled: Judgement, remark: str) -> Judgement:
     evidence = sampled.evidence
-    told = Evidence(evidence.method, evidence.codes, f"{evidence.argument}; {remark}")
-    return Judgement(sampled.chain, sampled.verdict, told, sampled.failing)
+    remarked = Evidence(evidence.method, evidence.codes, f"{evidence.argument}; {remark}")
+    return Judgement(sampled.chain, sampled.verdict, remarked, sampled.failing)
 
 
 def _both_signs(demand: Demand, start: int) -> tuple[Codes, Codes]:
@@ -624,10 +624,10 @@ def judge(
     """
     steps = tuple((_NUMBERS.of(step.primitives), step.dst.name) for step in chain)
     key = id(demand), steps, samples
-    found = replace(_JUDGEMENTS.of(key, lambda: _quickly(demand, chain, progress, samples), demand), chain=chain)
-    if quick or found.evidence.method is not Method.SAMPLED or demand.src.storage_bits != 32:
-        return found
-    return judge_exhaustively(demand, chain, found, progress)
+    judgement = replace(_JUDGEMENTS.of(key, lambda: _quickly(demand, chain, progress, samples), demand), chain=chain)
+    if quick or judgement.evidence.method is not Method.SAMPLED or demand.src.storage_bits != 32:
+        return judgement
+    return judge_exhaustively(demand, chain, judgement, progress)
 
 
 _NUMBERS = Numbers(1 << 12)

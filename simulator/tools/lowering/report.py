@@ -77,10 +77,10 @@ class RequiredResult(Keys):
     nan: bool = says("Whether every NaN is accepted.")
 
 
-def _required(found: Counterexample) -> Document:
-    required = found.required
+def _required(counterexample: Counterexample) -> Document:
+    required = counterexample.required
     ends = required.lowest, required.highest, required.further
-    return RequiredResult.of(required, **ends_document(ends, found.result.format, code_text))
+    return RequiredResult.of(required, **ends_document(ends, counterexample.result.format, code_text))
 
 
 class CounterexampleEntry(Keys):
@@ -218,11 +218,11 @@ class LoweredBlocks(CommandDocument, name="lower-blocks"):
     file: str | None = says("With `--out`: the file of the first program.")
 
 
-def block_lowering_document(found: BlockLowering, out: str | None) -> Document:
+def block_lowering_document(lowering: BlockLowering, out: str | None) -> Document:
     """Return the document; `out` is the file with the first program."""
-    size = found.rows * found.cols
-    ways = [BlockWay.of(way, cycles_per_element=way.cycles / size) for way in found.ways]
-    return LoweredBlocks.of(found, ways=ways, file=out if found.ways else None)
+    size = lowering.rows * lowering.cols
+    ways = [BlockWay.of(way, cycles_per_element=way.cycles / size) for way in lowering.ways]
+    return LoweredBlocks.of(lowering, ways=ways, file=out if lowering.ways else None)
 
 
 # As text.
@@ -239,29 +239,29 @@ def lower_text(answer: Answer, out: str | None) -> Iterator[RenderableType]:
 
 def answer_parts(answer: Answer) -> Iterator[RenderableType]:
     """Yield the parts of an answer: method, reason for the verdict, cost, and the failure of a nonconforming cast."""
-    found = answer.plan
-    demand = found.demand
-    cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
+    plan = answer.plan
+    demand = plan.demand
+    cast = f"{demand.src.name} -> {demand.dst.name} on {plan.target.name}"
     yield Text(f"{cast}{headline(answer)}")
     yield indented(Text(f"rule: {demand.cast.rule.meaning}"))
-    yield from (indented(Text(option_text(found.target, name, value))) for name, value in answer.settings)
-    if found.chain:
-        yield from (Text(""), indented(_steps(found.chain)))
-    if found.evidence is not None:
-        yield indented(Text(evidence_text(found, found.evidence)))
-    if found.cost is not None:
-        yield indented(Text(cost_text(found.cost)))
+    yield from (indented(Text(option_text(plan.target, name, value))) for name, value in answer.settings)
+    if plan.chain:
+        yield from (Text(""), indented(_steps(plan.chain)))
+    if plan.evidence is not None:
+        yield indented(Text(evidence_text(plan, plan.evidence)))
+    if plan.cost is not None:
+        yield indented(Text(cost_text(plan.cost)))
     if answer.native is not None:
         yield indented(Text(_native_text(answer.native)))
-    if found.counterexample is not None:
-        yield from counterexample_text(found.counterexample, found)
-    for one in found.refuted:
-        shown = ", ".join(step.label for step in one.chain)
-        yield from (Text(""), Text(f"not unchanged: {shown}"), *counterexample_text(one.counterexample, found))
+    if plan.counterexample is not None:
+        yield from counterexample_text(plan.counterexample, plan)
+    for refutation in plan.refuted:
+        shown = ", ".join(step.label for step in refutation.chain)
+        yield from (Text(""), Text(f"not unchanged: {shown}"), *counterexample_text(refutation.counterexample, plan))
     if answer.refuted is not None and answer.refuted.counterexample is not None:
         shown = ", ".join(step.label for step in answer.refuted.chain)
         yield from (Text(""), Text(f"not without these options; the closest chain is {shown}"))
-        yield from counterexample_text(answer.refuted.counterexample, found)
+        yield from counterexample_text(answer.refuted.counterexample, plan)
 
 
 def _next(answer: Answer, out: str | None) -> Iterator[str]:
@@ -276,9 +276,9 @@ def _next(answer: Answer, out: str | None) -> Iterator[str]:
         yield f"run it with: {run}"
 
 
-def _asked(found: Plan) -> str:
+def _asked(plan: Plan) -> str:
     """Return the requested version if another version's rule is in force."""
-    version, cast = found.request.version, found.demand.cast
+    version, cast = plan.request.version, plan.demand.cast
     if version is None or str(version) == cast.version:
         return ""
     return f" ({specification_words(f'{cast.spec.name}@{version}')} has the cast of version {cast.version})"
@@ -286,39 +286,39 @@ def _asked(found: Plan) -> str:
 
 def headline(answer: Answer) -> str:
     """Return the headline after `SRC -> DST on TARGET`: the method, options and verdict, or the failure."""
-    found = answer.plan
-    if found.kind.fails or found.verdict is Verdict.DIFFERS:
-        return f" does not conform to {specification_words(found.demand.label)}{_asked(found)}: {_failing(found)}"
-    asked = f", as {specification_words(found.demand.label)} asks{_asked(found)}"
+    plan = answer.plan
+    if plan.kind.fails or plan.verdict is Verdict.DIFFERS:
+        return f" does not conform to {specification_words(plan.demand.label)}{_asked(plan)}: {_failing(plan)}"
+    asked = f", as {specification_words(plan.demand.label)} asks{_asked(plan)}"
     if not answer.chosen:
-        modes = ", ".join(option for step in found.chain for form in step.forms[:1] for option in form.options)
+        modes = ", ".join(option for step in plan.chain for form in step.forms[:1] for option in form.options)
         kind = f"native with {modes}" if answer.kind is PlanKind.OPTIONS else answer.kind.value
-        return f"{asked}: {kind}, {found.claim}"
+        return f"{asked}: {kind}, {plan.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
-    return f"{asked}: {kind}: {setting_text(answer.chosen)}, {found.claim}"
+    return f"{asked}: {kind}: {setting_text(answer.chosen)}, {plan.claim}"
 
 
-def _failing(found: Plan) -> str:
-    said = []
-    if found.kind.fails:
-        shown = "" if found.nearest is None else f"; the nearest format that chains make is {found.nearest}"
-        said = [f"{found.reason} ({found.searched} instructions and modes tried){shown}"]
-    if found.counterexample is not None:
-        by = path_of(found.chain)[1:-1]
+def _failing(plan: Plan) -> str:
+    clauses = []
+    if plan.kind.fails:
+        shown = "" if plan.nearest is None else f"; the nearest format that chains make is {plan.nearest}"
+        clauses = [f"{plan.reason} ({plan.searched} instructions and modes tried){shown}"]
+    if plan.counterexample is not None:
+        by = path_of(plan.chain)[1:-1]
         chain = f"the best chain, by {', '.join(by)}," if by else "the instruction itself"
-        said.append(f"{chain} fails first at {number_text(found.counterexample.values[0].value)}")
-    return "; ".join(said)
+        clauses.append(f"{chain} fails first at {number_text(plan.counterexample.values[0].value)}")
+    return "; ".join(clauses)
 
 
-def evidence_text(found: Plan, evidence: ProofEvidence) -> str:
+def evidence_text(plan: Plan, evidence: ProofEvidence) -> str:
     """Return the evidence for the verdict on a plan's chain."""
-    proven = evidence.proves and found.verdict is not Verdict.DIFFERS
+    proven = evidence.proves and plan.verdict is not Verdict.DIFFERS
     why = evidence.argument
     if evidence.method is Method.BREAKPOINTS:
         why = (
             f"the cast is monotonic, so {grouped(evidence.codes)} codes suffice: the ends of its output ranges and NaNs"
         )
-    return f"{f'proven for every {found.demand.src.name}' if proven else found.claim}: {why}"
+    return f"{f'proven for every {plan.demand.src.name}' if proven else plan.claim}: {why}"
 
 
 def option_text(target: Target, name: str, value: int | str) -> str:
@@ -328,9 +328,11 @@ def option_text(target: Target, name: str, value: int | str) -> str:
     return f"option {name}={value}: {option.meaning}{setter}"
 
 
-def _native_text(found: Alternative) -> str:
-    cost = "" if found.plan.cost is None else f", {found.plan.cost.cycles_per_element:.4f} cycles per element"
-    return f"also native with options: {setting_text(found.setting)}{cost} ({chain_text(found.plan.chain)})"
+def _native_text(alternative: Alternative) -> str:
+    cost = (
+        "" if alternative.plan.cost is None else f", {alternative.plan.cost.cycles_per_element:.4f} cycles per element"
+    )
+    return f"also native with options: {setting_text(alternative.setting)}{cost} ({chain_text(alternative.plan.chain)})"
 
 
 def _steps(chain: Chain) -> RenderableType:
@@ -354,13 +356,13 @@ def cost_text(cost: ProgramCost) -> str:
     return text + (f"; {cost.registers} vector registers" if cost.registers else "")
 
 
-def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableType]:
+def counterexample_text(counterexample: Counterexample, plan: Plan) -> list[RenderableType]:
     """Return all values from the input on which a chain fails to its result, and the correct result."""
     rows = (
         (value.step or "input", value.format.name, code_text(value.code, value.format), number_text(value.value))
-        for value in found.values
+        for value in counterexample.values
     )
-    right = required_text(found.required, plan.demand.dst)
+    right = required_text(counterexample.required, plan.demand.dst)
     values = table("after", "format", ">bits", ">value", rows=rows)
     return [indented(values), indented(Text(f"correct: {right}"))]
 
@@ -378,24 +380,24 @@ def chain_text(chain: Chain) -> str:
 
 
 @composed
-def block_lowering_text(found: BlockLowering, out: str | None) -> Iterator[RenderableType]:
+def block_lowering_text(lowering: BlockLowering, out: str | None) -> Iterator[RenderableType]:
     """Yield the report; `out` is the file with the first program."""
-    answer = "no way" if not found.ways else f"{found.ways[0].kind} ({len(found.ways)} in all)"
-    yield Text(f"{found.src} -> {found.format} on {found.target}: {answer}", style="bold")
-    for way in found.ways:
-        yield from _way(way, found)
-    if found.refused:
-        yield Text("other ways fail:" if found.ways else "reasons:")
-        yield from (indented(Text(reason)) for reason in found.refused)
-    if found.ways and out is None:
+    answer = "no way" if not lowering.ways else f"{lowering.ways[0].kind} ({len(lowering.ways)} in all)"
+    yield Text(f"{lowering.src} -> {lowering.format} on {lowering.target}: {answer}", style="bold")
+    for way in lowering.ways:
+        yield from _way(way, lowering)
+    if lowering.refused:
+        yield Text("other ways fail:" if lowering.ways else "reasons:")
+        yield from (indented(Text(reason)) for reason in lowering.refused)
+    if lowering.ways and out is None:
         yield Text("--out FILE writes the first program, --out - prints it alone; run it with: castsim run FILE")
-    elif found.ways:
-        run = f"castsim run {quote(out or '')} --target {found.target} --in x=random:0"
+    elif lowering.ways:
+        run = f"castsim run {quote(out or '')} --target {lowering.target} --in x=random:0"
         yield Text(f"program written to {out}; run it with: {run}")
 
 
-def _way(way: PlannedBlockWay, found: BlockLowering) -> Iterator[RenderableType]:
-    cycles = f"{way.cycles:,} cycles for {found.rows} x {found.cols} elements, loads and stores included"
+def _way(way: PlannedBlockWay, lowering: BlockLowering) -> Iterator[RenderableType]:
+    cycles = f"{way.cycles:,} cycles for {lowering.rows} x {lowering.cols} elements, loads and stores included"
     yield Text(f"{way.kind} by the rule {way.rule}: {', '.join(way.operations)}")
-    yield indented(Text(f"{cycles}: {way.cycles / (found.rows * found.cols):.3g} each"))
-    yield from (indented(Text(f"unlike castsim quantise: {one}")) for one in way.differs)
+    yield indented(Text(f"{cycles}: {way.cycles / (lowering.rows * lowering.cols):.3g} each"))
+    yield from (indented(Text(f"unlike castsim quantise: {difference}")) for difference in way.differs)

@@ -52,8 +52,8 @@ def codes_at(places: Places, fmt: Format) -> Codes:
 def distinct(codes: Codes) -> Codes:
     """Return the distinct codes in rising order; `np.unique` would load masked arrays."""
     rising = np.sort(codes, axis=None)
-    found: Codes = rising[np.concatenate((np.ones(min(rising.size, 1), np.bool_), rising[1:] != rising[:-1]))]
-    return found
+    unique_codes: Codes = rising[np.concatenate((np.ones(min(rising.size, 1), np.bool_), rising[1:] != rising[:-1]))]
+    return unique_codes
 
 
 def nearest_zero_first(codes: Codes, fmt: Format) -> NDArray[np.intp]:
@@ -139,9 +139,9 @@ def _near(fmt: Format, src: Format, rng: np.random.Generator, count: int) -> lis
     if isinstance(fmt, IntFormat):
         values = codes_to_values(codes, fmt)
         values = np.concatenate((values - 0.5, values + 0.5, values, values + 1))
-        found = converted(values.view(np.uint64), _WIDE, src, _DOWN)
-        found = np.concatenate((found, converted(codes, fmt, src, _DOWN)))
-        return _neighbours(found, src)
+        centers = converted(values.view(np.uint64), _WIDE, src, _DOWN)
+        centers = np.concatenate((centers, converted(codes, fmt, src, _DOWN)))
+        return _neighbours(centers, src)
     if isinstance(fmt, FloatFormat) and is_ordered(fmt):
         places = distinct(np.clip(place_of(codes, fmt), 0, number_count(fmt) - 2).astype(np.uint64))
         low, high = (converted(codes_at(p, fmt), fmt, src, _DOWN) for p in (places, places + np.uint64(1)))
@@ -155,8 +155,10 @@ _DOWN = Policy(Rounding.FLOOR, Overflow.SATURATE)
 
 def codes_to_values(codes: Codes, fmt: IntFormat) -> NDArray[np.float64]:
     """Return integers as float64, rounded if they are wider."""
-    found: NDArray[np.float64] = converted(codes, fmt, _WIDE, Policy(Rounding.RINT, Overflow.SPECIAL)).view(np.float64)
-    return found
+    numbers: NDArray[np.float64] = converted(codes, fmt, _WIDE, Policy(Rounding.RINT, Overflow.SPECIAL)).view(
+        np.float64
+    )
+    return numbers
 
 
 def _neighbours(codes: Codes, fmt: Format) -> list[Codes]:
@@ -181,10 +183,10 @@ def place_of(codes: Codes, fmt: Format) -> NDArray[np.uint64]:
     sign = np.uint64(fmt.sign_bit)
     half = number_count(fmt) // 2
     magnitude = np.minimum(wide & ~sign, np.uint64(half - 1))
-    found: NDArray[np.uint64] = np.where(
+    ranks: NDArray[np.uint64] = np.where(
         (wide & sign) != 0, np.uint64(half - 1) - magnitude, magnitude + np.uint64(half)
     )
-    return found
+    return ranks
 
 
 def _random(fmt: Format, rng: np.random.Generator, count: int) -> Codes:
@@ -199,16 +201,16 @@ def _random(fmt: Format, rng: np.random.Generator, count: int) -> Codes:
         small = np.where(flip, (np.uint64(0) - small) & mask, small)
         if fmt.signed and fmt.bits < fmt.storage_bits and code_bits(fmt) == fmt.bits:
             small &= np.uint64((1 << fmt.bits) - 1)
-        found = np.concatenate((words, small))
+        drawn = np.concatenate((words, small))
     elif isinstance(fmt, FloatFormat):
         reach = min(40, (1 << fmt.exponent_bits) // 2 - 1)
         exponents = rng.integers(max(0, fmt.bias - reach), min(fmt.exponent_mask, fmt.bias + reach) + 1, count)
         field = np.uint64(fmt.exponent_mask << fmt.fraction_bits)
         moderate = (words & ~field) | (exponents.astype(np.uint64) << np.uint64(fmt.fraction_bits))
-        found = np.concatenate((words, moderate))
+        drawn = np.concatenate((words, moderate))
     else:
-        found = words
-    return found.astype(code_dtype(fmt))
+        drawn = words
+    return drawn.astype(code_dtype(fmt))
 
 
 # Arithmetic with a constant at the speed of machine code, for trying billions of codes.
@@ -290,13 +292,13 @@ def disagreeing(substitute: Substitute, start: int, stop: int) -> Codes:
 
     Results are compared bit by bit.
     """
-    found = [np.zeros(0, np.uint32)]
+    pieces = [np.zeros(0, np.uint32)]
     for first in range(start, stop, _BLOCK):
         codes = np.arange(first, min(first + _BLOCK, stop), dtype=np.uint32)
         results, expected = substitute.run(codes), substitute.primitive.run(codes)
         if not np.array_equal(results, expected):
-            found.append(codes[results != expected])
-    return np.concatenate(found)
+            pieces.append(codes[results != expected])
+    return np.concatenate(pieces)
 
 
 @cache
@@ -360,8 +362,8 @@ def _sums(number: Codes, code: Codes, fmt: FloatFormat) -> Iterator[tuple[str, F
 
     def rounded(codes: Codes) -> Codes:
         with np.errstate(all="ignore"):
-            found: Codes = (codes.view(native) + number).view(raw)
-        return found
+            total: Codes = (codes.view(native) + number).view(raw)
+        return total
 
     def with_nan(nan: int) -> Function:
         def replaced(codes: Codes) -> Codes:

@@ -55,7 +55,7 @@ class Kept(Generic[_Found]):
         self._found: OrderedDict[Hashable, tuple[_Found, object]] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
+    def of(self, key: Hashable, make: Callable[[], _Found], owners: object = None) -> _Found:
         """Return the result of a key, computed on first use; an error of `make` is not cached.
 
         If the key contains identities (`id`), `held` are their objects: kept as long as the result, so
@@ -66,9 +66,9 @@ class Kept(Generic[_Found]):
             if entry is not None:
                 self._found.move_to_end(key)
                 return entry[0]
-        found = make()
+        value = make()
         with self._lock:
-            entry = self._found.setdefault(key, (found, held))
+            entry = self._found.setdefault(key, (value, owners))
             if len(self._found) > self._most:
                 self._found.popitem(last=False)
         return entry[0]
@@ -77,10 +77,10 @@ class Kept(Generic[_Found]):
         """Return the findings of keys; `make` gets the places of those that are not there and makes all at once."""
         with self._lock:
             there = {key: self._found[key][0] for key in keys if key in self._found}
-        places = {key: place for place, key in reversed([*enumerate(keys)]) if key not in there}
+        places = {key: index for index, key in reversed([*enumerate(keys)]) if key not in there}
         missing = sorted(places.values())
-        for place, finding in zip(missing, make(missing) if missing else (), strict=True):
-            there[keys[place]] = self.of(keys[place], lambda finding=finding: finding)  # type: ignore[misc]
+        for index, finding in zip(missing, make(missing) if missing else (), strict=True):
+            there[keys[index]] = self.of(keys[index], lambda finding=finding: finding)  # type: ignore[misc]
         return [there[key] for key in keys]
 
     def clear(self) -> None:
@@ -110,9 +110,9 @@ class Shared(Kept[_Found]):
         super().__init__(most)
         _EVERY.append(self.clear)
 
-    def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
+    def of(self, key: Hashable, make: Callable[[], _Found], owners: object = None) -> _Found:
         """See `Kept`."""
-        return super().of(key, make, held) if _SHARING.on else make()
+        return super().of(key, make, owners) if _SHARING.on else make()
 
     def of_all(self, keys: Sequence[Hashable], make: Callable[[list[int]], Sequence[_Found]]) -> list[_Found]:
         """See `Kept`."""
@@ -138,9 +138,9 @@ class Equals(Generic[_Thing]):
         return self._by_identity.of(id(thing), lambda: self._looked_up(thing), thing)
 
     def _looked_up(self, thing: _Thing) -> _Thing:
-        found = next((known for known in self._known if known == thing), None)
-        if found is not None:
-            return found
+        match = next((candidate for candidate in self._known if candidate == thing), None)
+        if match is not None:
+            return match
         self._known = [*self._known, thing][-self._most :]
         return thing
 
@@ -273,12 +273,12 @@ _TIMING = (
 
 
 def record_of_casts(
-    target: TileTarget, sources: Sequence[str], found: Mapping[Iterable[tuple[str, int | str]], Behaviours]
+    target: TileTarget, sources: Sequence[str], behaviours_of: Mapping[Iterable[tuple[str, int | str]], Behaviours]
 ) -> dict[str, object]:
     """Return the record of a target, from the effects by setting; the empty setting comes first."""
     policies, behaviours = _Table(), _Table()
     settings: dict[str, dict[str, list[int]]] = {}
-    for setting, casts in found.items():
+    for setting, casts in behaviours_of.items():
         rows = {" ".join(pair): [behaviours.number(row) for row in forms] for pair, forms in casts.items()}
         usual = settings.get("", {})
         name = " ".join(f"{option}={value}" for option, value in setting)

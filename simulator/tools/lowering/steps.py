@@ -42,9 +42,9 @@ def _without_prose(value: object) -> object:
     if isinstance(value, Table):
         value = {name: getattr(value, name) for name in type(value).model_fields}
     if isinstance(value, Mapping):
-        return {str(key): _without_prose(held) for key, held in value.items() if key not in _PROSE}
+        return {str(key): _without_prose(item) for key, item in value.items() if key not in _PROSE}
     if isinstance(value, list | tuple):
-        return [_without_prose(held) for held in value]
+        return [_without_prose(item) for item in value]
     return str(value) if isinstance(value, Decimal) else value
 
 
@@ -316,11 +316,11 @@ def run_chain(chain: Sequence[LoweringStep], codes: Codes) -> Codes:
 
 def intermediates(chain: Sequence[LoweringStep], codes: Codes) -> list[tuple[Format, Codes]]:
     """Return format and codes after every step."""
-    found = []
+    stages = []
     for step in chain:
         codes = step.run(codes)
-        found.append((step.dst, codes))
-    return found
+        stages.append((step.dst, codes))
+    return stages
 
 
 def primitives_of(chain: Iterable[LoweringStep]) -> tuple[Primitive, ...]:
@@ -331,7 +331,7 @@ def primitives_of(chain: Iterable[LoweringStep]) -> tuple[Primitive, ...]:
 def path_of(chain: Sequence[LoweringStep]) -> tuple[str, ...]:
     """Return the names of the formats along a chain."""
     names = [chain[0].src.name, *(step.dst.name for step in chain)] if chain else []
-    return tuple(name for place, name in enumerate(names) if place == 0 or name != names[place - 1])
+    return tuple(name for index, name in enumerate(names) if index == 0 or name != names[index - 1])
 
 
 # Constants that fix-up arithmetic around a cast may need: they follow from the two formats of the request.
@@ -350,13 +350,13 @@ class Constants:
 
     def bounds(self, fmt: Format) -> tuple[int, ...]:
         """Return the ends of the destination's range, rounded inwards."""
-        found = []
+        ends = []
         for code, mode in ((_lowest(self.dst), Rounding.CEIL), (_highest(self.dst), Rounding.FLOOR)):
             codes = np.array([code], code_dtype(self.dst))
             overflow = Overflow.SATURATE
             end = int(converted(codes, self.dst, fmt, Policy(_fitting(fmt, mode), overflow))[0])
-            found.append(end)
-        return tuple(dict.fromkeys(found))
+            ends.append(end)
+        return tuple(dict.fromkeys(ends))
 
     def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
         """Return the powers of two that convert between signed and unsigned ranges."""

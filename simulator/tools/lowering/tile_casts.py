@@ -158,7 +158,7 @@ class _ChoiceOnRow:
 
     def _operations(self, length: int) -> tuple[ResolvedTileOp, ...]:
         size = length * code_dtype(self.fmt).itemsize
-        source, result = (self._row(name, self.fmt, place, length) for name, place in (("src", 0), ("dst", size)))
+        source, result = (self._row(name, self.fmt, offset, length) for name, offset in (("src", 0), ("dst", size)))
         mask = self._row("mask", FORMATS["i8"], 2 * size, length)
         tmp = self._row("tmp", self.fmt, 2 * size + length, _TMP_BYTES)
         bound, other = (((code, self.fmt),) for code in (self.form.bound, self.form.other))
@@ -201,8 +201,8 @@ class _OnRow:
     def _operation(self, length: int) -> ResolvedTileOp:
         kind, size = TileType("vec", self.fmt.name, 1, length, 1, length), length * code_dtype(self.fmt).itemsize
         source, result, tmp = (
-            Tile(name, self.fmt, kind, place * size, 1, length, self.fmt.storage_bits)
-            for place, name in enumerate(("src", "dst", "tmp"))
+            Tile(name, self.fmt, kind, index * size, 1, length, self.fmt.storage_bits)
+            for index, name in enumerate(("src", "dst", "tmp"))
         )
         form = self.form
         scalars = () if form.constant is None else ((form.constant, self.fmt),)
@@ -213,7 +213,7 @@ class _OnRow:
 def _facts(target: DataflowTarget, operations: Iterable[ResolvedTileOp]) -> str:
     """Return the digest of the target's additions to the formulas of operations."""
     arithmetic, behaviours = target.tile_arithmetic, [behaviour_of(target, operation) for operation in operations]
-    rows = [[found.saturates, found.uses_tmp, found.choices, found.window] for found in behaviours]
+    rows = [[behaviour.saturates, behaviour.uses_tmp, behaviour.choices, behaviour.window] for behaviour in behaviours]
     key = id(arithmetic), repr(rows)
     return _DIGESTS.of(key, lambda: digest_of_facts({"arithmetic": arithmetic, "operations": rows}), arithmetic)
 
@@ -328,7 +328,7 @@ def tile_assembly(chain: Chain, src: Format, dst: Format, target: TileTarget, ro
 
 def between_ends(chain: Chain) -> Chain:
     """Return a chain without the rereads at its ends, which become declarations of the arguments."""
-    places = [place for place, step in enumerate(chain) if step.is_instruction]
+    places = [index for index, step in enumerate(chain) if step.is_instruction]
     return chain[places[0] : places[-1] + 1] if places else ()
 
 
@@ -513,10 +513,10 @@ class TilePlanning(Generic[_Chip]):
             if source not in (None, rule.src):
                 continue
             src, dst = format_named(rule.src), format_named(rule.dst)
-            found: dict[Primitives, list[TileCastForm]] = {}
+            forms_of: dict[Primitives, list[TileCastForm]] = {}
             for form, primitives in zip(_forms_of(target, rule), self._of_forms(target, rule), strict=True):
-                found.setdefault(primitives, []).append(form)
-            for primitives, forms in found.items():
+                forms_of.setdefault(primitives, []).append(form)
+            for primitives, forms in forms_of.items():
                 plainest = tuple(sorted(forms, key=lambda form: len(form.options)))
                 yield LoweringStep(src, dst, primitives, plainest, f"tcvt {src.name} -> {dst.name}")
 
@@ -558,24 +558,24 @@ def _strided_tracer(target: StridedRepeatTarget) -> Tracer:
         plan = plan_cast(target, src, dst, form.rounding, form.saturation, scratch=form.scratch)
         if plan.sequence is None:
             return (of_action(plan.action, src, dst),)
-        held: dict[int, Primitives] = {SOURCE: ()}
+        traces: dict[int, Primitives] = {SOURCE: ()}
         constants: dict[int, int] = {}
         for operation in element_steps(target, plan):
             if not isinstance(operation, strided.StridedInstruction):
                 continue
-            place, action = operation.destination.address, operation.action
+            address, action = operation.destination.address, operation.action
             sources = [source.address for source in operation.sources]
             if isinstance(action, strided.DuplicateCode):
-                constants[place] = action.value
+                constants[address] = action.value
                 continue
             if isinstance(action, strided.BitwiseAnd):
                 value, mask = sources
-                held[place] = (*held[value], And(constants[mask]))
+                traces[address] = (*traces[value], And(constants[mask]))
             else:
                 step = of_action(action, operation.sources[0].format, operation.destination.format)
-                held[place] = (*held[sources[0]], step)
-            constants.pop(place, None)
-        return held[DESTINATION]
+                traces[address] = (*traces[sources[0]], step)
+            constants.pop(address, None)
+        return traces[DESTINATION]
 
     return primitives
 

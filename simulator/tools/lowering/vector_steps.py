@@ -108,12 +108,12 @@ def vector_arithmetic(target: VliwTarget, constants: Constants) -> Iterator[Lowe
 
 def _modes(modes: RoundingModes, src: Format, dst: Format) -> list[tuple[str, RoundingMode]]:
     """Return the deterministic modes, only one if nothing is rounded."""
-    found = [
+    candidates = [
         (word, mode)
         for word, mode in modes.modes.items()
         if mode.rounding not in (None, Rounding.STOCHASTIC) and mode.subnormal_rounding is None
     ]
-    return found[:1] if nothing_to_round(src, dst) else found
+    return candidates[:1] if nothing_to_round(src, dst) else candidates
 
 
 def nothing_to_round(src: Format, dst: Format) -> bool:
@@ -182,8 +182,8 @@ def _nan_to_zero(target: VliwTarget, fmt: Format) -> Iterator[LoweringStep]:
 
 
 def _truth(target: VliwTarget, fmt: Format) -> Iterator[LoweringStep]:
-    one = np.array([1], np.uint8)
-    code = int(convert_codes(one, FORMATS["u8"], fmt, abstract_policy(FORMATS["u8"], fmt))[0])
+    unit = np.array([1], np.uint8)
+    code = int(convert_codes(unit, FORMATS["u8"], fmt, abstract_policy(FORMATS["u8"], fmt))[0])
     form = VectorForm(f"sel_neq.{fmt.name}", (), ("0x0", f"={code:#x}", "=0x0"))
     yield from _prepared(target, fmt, form, f"sel_neq.{fmt.name} x != 0 ? 1 : 0", monotone=False, constant=code)
 
@@ -265,15 +265,15 @@ class _Wide:
         register = np.zeros(size, np.uint8)
         register[: flat.nbytes] = flat.view(np.uint8)
         prepared = self.prepared(size)
-        held = {0: register}
-        held |= {
+        registers = {0: register}
+        registers |= {
             2 + k: np.full(size // flat.itemsize, code, flat.dtype).view(np.uint8)
             for k, code in enumerate(self.vectors)
         }
-        sources = {role: held[group[0].index] for role, group in prepared.registers.items() if role != "dest"}
-        found = prepared(OperandValues(sources, np.zeros_like(register)), _STATE).result
-        assert isinstance(found, np.ndarray)
-        result = found.view(np.uint8)[: flat.nbytes].view(code_dtype(self.fmt))
+        sources = {role: registers[group[0].index] for role, group in prepared.registers.items() if role != "dest"}
+        output = prepared(OperandValues(sources, np.zeros_like(register)), _STATE).result
+        assert isinstance(output, np.ndarray)
+        result = output.view(np.uint8)[: flat.nbytes].view(code_dtype(self.fmt))
         return result.reshape(codes.shape)
 
     def _prepare(self, size: int) -> PreparedInstruction:
@@ -310,8 +310,8 @@ class _Called:
     name: str
 
     def __call__(self, codes: Codes) -> Codes:
-        found: Codes = _table(_Key(self.target, self.name)).take(codes)
-        return found
+        results: Codes = _table(_Key(self.target, self.name)).take(codes)
+        return results
 
 
 @dataclass(frozen=True)
@@ -335,8 +335,8 @@ def _table(key: _Key) -> Codes:
     fmt = format_named(signature.source.format)
     codes = np.arange(1 << format_named(signature.source.held).bits, dtype=code_dtype(fmt))
     result = builtin(key.name, key.target, codes).outputs["y"]
-    found: Codes = codes_from_array(result, format_named(signature.result.format)).reshape(-1)
-    return found
+    entries: Codes = codes_from_array(result, format_named(signature.result.format)).reshape(-1)
+    return entries
 
 
 # Chains as assembly of the vector unit, elements in linear order.
@@ -394,18 +394,21 @@ class _Emitter:
         start, end = widths[0] if widths else slot, widths[-1] if widths else slot
         outgoing, incoming = slot // start, slot // end
         count = max(1, incoming * narrow // (outgoing * wide))
-        held = list(sequence.input("src", self.first.name, count))
+        registers = list(sequence.input("src", self.first.name, count))
         steps = list(self.steps)
         if wide == 2 and steps:
-            held = self._from_nibbles(sequence, steps.pop(0), held)
+            registers = self._from_nibbles(sequence, steps.pop(0), registers)
         closing = steps.pop() if narrow == 2 and steps else None
-        held = [part for value in held for part in spread(sequence, value, start, outgoing, self.target)]
+        registers = [part for value in registers for part in spread(sequence, value, start, outgoing, self.target)]
         for step in steps:
-            held = [issue_step(sequence, step, value, self.target) for value in held]
-        held = [gather(sequence, held[at : at + incoming], end, self.target) for at in range(0, len(held), incoming)]
+            registers = [issue_step(sequence, step, value, self.target) for value in registers]
+        registers = [
+            gather(sequence, registers[at : at + incoming], end, self.target)
+            for at in range(0, len(registers), incoming)
+        ]
         if closing is not None:
-            held = self._to_nibbles(sequence, closing, held)
-        sequence.output("dst", self.last.name, *held)
+            registers = self._to_nibbles(sequence, closing, registers)
+        sequence.output("dst", self.last.name, *registers)
         return sequence
 
     def _slot_widths(self) -> list[int]:
@@ -422,14 +425,14 @@ class _Emitter:
         return [max(width, _BYTE) for width in bits]
 
     def _from_nibbles(
-        self, sequence: Sequence, step: LoweringStep, held: list[SequenceRegister]
+        self, sequence: Sequence, step: LoweringStep, registers: list[SequenceRegister]
     ) -> list[SequenceRegister]:
         """Convert a register of nibbles to two registers of bytes.
 
         The conversion gives even elements in one register and odd ones in another; in slots of 16 bits they meet.
         """
-        found: list[SequenceRegister] = []
-        for value in held:
+        results: list[SequenceRegister] = []
+        for value in registers:
             pair = sequence.vector(2)
             sequence.vpu(_head(_form(step), all_lanes=True), pair, value)
             even, odd = (spread(sequence, part, _BYTE, 2, self.target) for part in pair.parts)
@@ -437,25 +440,25 @@ class _Emitter:
                 result = sequence.vector()
                 sequence.vpu(f"shl.i{2 * _BYTE}", result, upper, _BYTE)
                 sequence.vpu(f"or.i{2 * _BYTE}", result, result, lower)
-                found.append(result)
-        return found
+                results.append(result)
+        return results
 
     def _to_nibbles(
-        self, sequence: Sequence, step: LoweringStep, held: list[SequenceRegister]
+        self, sequence: Sequence, step: LoweringStep, registers: list[SequenceRegister]
     ) -> list[SequenceRegister]:
         """Convert two registers of bytes to one of nibbles, even elements first."""
-        found, form = [], _form(step)
-        for at in range(0, len(held), 2):
+        results, form = [], _form(step)
+        for at in range(0, len(registers), 2):
             pair, result = sequence.vector(2), sequence.vector()
             odd = [sequence.vector() for _ in (0, 1)]
-            for part, value in zip(odd, held[at : at + 2], strict=True):
+            for part, value in zip(odd, registers[at : at + 2], strict=True):
                 sequence.vpu(f"shr.i{2 * _BYTE}", part, value, _BYTE)
-            for part, values in zip(pair.parts, (held[at : at + 2], odd), strict=True):
+            for part, values in zip(pair.parts, (registers[at : at + 2], odd), strict=True):
                 chosen = gather(sequence, values, _BYTE, self.target)
                 sequence.vpu(f"or.i{_BYTE}", part, chosen, chosen)
             sequence.vpu(_head(form, all_lanes=True), result, pair, *_operands(sequence, form, pair))
-            found.append(result)
-        return found
+            results.append(result)
+        return results
 
 
 def issue_step(sequence: Sequence, step: LoweringStep, value: SequenceRegister, target: VliwTarget) -> SequenceRegister:
@@ -499,13 +502,13 @@ def _form(step: LoweringStep) -> VectorForm:
 def _operands(sequence: Sequence, form: VectorForm, value: SequenceRegister) -> list[SequenceRegister | int]:
     """Return the operands after the first source; `@` is that source, `=CODE` a vector of that code."""
     element = form.mnemonic.rpartition(".")[2]
-    found: list[SequenceRegister | int] = []
+    operands: list[SequenceRegister | int] = []
     for text in form.operands:
         if text.startswith("="):
-            found.append(sequence.broadcast(int(text[1:], 16), f"i{FORMATS[element].bits}"))
+            operands.append(sequence.broadcast(int(text[1:], 16), f"i{FORMATS[element].bits}"))
         else:
-            found.append(value if text == "@" else int(text, 16))
-    return found
+            operands.append(value if text == "@" else int(text, 16))
+    return operands
 
 
 def _registers(text: str) -> int:
@@ -525,18 +528,18 @@ def casts(target: VliwTarget) -> Catalogue:
 
 def behaviours(target: VliwTarget) -> Mapping[tuple[str, str], Hashable]:
     """Return the effects of the conversions of each pair."""
-    found: dict[tuple[str, str], set[LoweringStep]] = {}
+    steps_of: dict[tuple[str, str], set[LoweringStep]] = {}
     for step in (step for steps in casts_of(target, lambda: by_source(_casts(target))).values() for step in steps):
         if not isinstance(step.forms[0], BuiltinForm):
-            found.setdefault((step.src.name, step.dst.name), set()).add(step)
-    return {pair: frozenset(steps) for pair, steps in found.items()}
+            steps_of.setdefault((step.src.name, step.dst.name), set()).add(step)
+    return {pair: frozenset(steps) for pair, steps in steps_of.items()}
 
 
 def catalogue(target: VliwTarget, constants: Constants) -> Catalogue:
     """Return the casts, and the arithmetic with these constants."""
-    found = casts_of(target, lambda: by_source(_casts(target)))
+    conversions = casts_of(target, lambda: by_source(_casts(target)))
     work = arithmetic(target, constants)
-    steps = {source: (*found.get(source, ()), *work.get(source, ())) for source in (*found, *work)}
+    steps = {source: (*conversions.get(source, ()), *work.get(source, ())) for source in (*conversions, *work)}
     ends = [(step.src, step.dst) for listed in steps.values() for step in listed]
     return Catalogue.made_later(steps, ends, (constants.src, constants.dst), rereads_inside=True)
 

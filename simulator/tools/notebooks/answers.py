@@ -66,11 +66,11 @@ class EstimatePresentation(DrawnPresentation):
         return {"causes": self._causes}
 
     def _causes(self) -> Columns:
-        found = self._present()
+        cycles_of = self._present()
         return {
-            "cause": [identifier(cause) for cause in found],
-            "cycles": integers(found.values()),
-            "share": numbers(cycles / self._result.cycles for cycles in found.values()),
+            "cause": [identifier(cause) for cause in cycles_of],
+            "cycles": integers(cycles_of.values()),
+            "share": numbers(cycles / self._result.cycles for cycles in cycles_of.values()),
         }
 
     def _present(self) -> dict[Cause, int]:
@@ -78,10 +78,10 @@ class EstimatePresentation(DrawnPresentation):
 
     def blocks(self) -> Iterator[Block]:
         """Yield the cycles, and their causes as a bar and in a table."""
-        result, found = self._result, self._present()
+        result, cycles_of = self._result, self._present()
         yield Text((Line(f"{grouped(result.cycles)} cycles, bound by {result.bound_by}", "strong"),))
-        yield Bars("", "cycles", ("",), cause_series([found]))
-        rows = [(str(cause), cycles, share(cycles, result.cycles)) for cause, cycles in found.items()]
+        yield Bars("", "cycles", ("",), cause_series([cycles_of]))
+        rows = [(str(cause), cycles, share(cycles, result.cycles)) for cause, cycles in cycles_of.items()]
         yield PageTable("", ("cause", "cycles", "share"), tuple(rows), numbers=(1, 2))
 
     def draw(self, figure: Figure) -> None:
@@ -122,8 +122,8 @@ class EstimatesPresentation(DrawnPresentation):
         rows: list[tuple[Cell, ...]] = []
         for number, cycles in enumerate(result.cycles.ravel().tolist()):
             bound, reason = result.bound_by.flat[number], result.reasons.flat[number]
-            found = (cycles, str(bound), "") if reason is None else (None, "refused", str(reason))
-            rows.append((self._index(number), *found))
+            cells = (cycles, str(bound), "") if reason is None else (None, "refused", str(reason))
+            rows.append((self._index(number), *cells))
         yield PageTable("", ("index", "cycles", "bound by", ""), tuple(rows), numbers=(0, 1), most=_SHOWN)
         shown = [number for number in range(len(rows[:_SHOWN])) if result.reasons.flat[number] is None]
         causes = [cause for cause in Cause if cause in result.causes]
@@ -175,49 +175,54 @@ class AccuracyPresentation(DrawnPresentation):
 
     def _rows(self) -> Columns:
         placed = [
-            (each.target.name, Path(each.table.file).name, row) for each in self._result.tables for row in each.rows
+            (table_entry.target.name, Path(table_entry.table.file).name, row)
+            for table_entry in self._result.tables
+            for row in table_entry.rows
         ]
-        found = [assessed for _, _, assessed in placed]
+        entries = [assessed for _, _, assessed in placed]
         return {
             "target": [target for target, _, _ in placed],
             "file": [file for _, file, _ in placed],
-            "line": integers(each.row.span.line for each in found),
-            "operation": [each.row.label for each in found],
-            "src": [each.row.src.name for each in found],
-            "dst": [each.row.dst.name for each in found],
-            "path": [each.row.path for each in found],
-            "convention": [each.convention for each in found],
-            "simulated_rows": integers(each.simulated_rows for each in found),
-            "simulated_cols": integers(each.simulated_cols for each in found),
-            "measured_cycles": integers(each.row.measured_cycles for each in found),
-            "simulated_cycles": integers(each.simulated_cycles for each in found),
-            "error_percent": numbers(each.error for each in found),
-            "public_model_cycles": numbers(each.row.predicted for each in found),
-            "public_model_error_percent": numbers(each.predicted_error for each in found),
-            "reason": [each.reason or None for each in found],
+            "line": integers(entry.row.span.line for entry in entries),
+            "operation": [entry.row.label for entry in entries],
+            "src": [entry.row.src.name for entry in entries],
+            "dst": [entry.row.dst.name for entry in entries],
+            "path": [entry.row.path for entry in entries],
+            "convention": [entry.convention for entry in entries],
+            "simulated_rows": integers(entry.simulated_rows for entry in entries),
+            "simulated_cols": integers(entry.simulated_cols for entry in entries),
+            "measured_cycles": integers(entry.row.measured_cycles for entry in entries),
+            "simulated_cycles": integers(entry.simulated_cycles for entry in entries),
+            "error_percent": numbers(entry.error for entry in entries),
+            "public_model_cycles": numbers(entry.row.predicted for entry in entries),
+            "public_model_error_percent": numbers(entry.predicted_error for entry in entries),
+            "reason": [entry.reason or None for entry in entries],
         }
 
     def _curves(self) -> Columns:
         placed = self._placed()
-        found = [curve for _, curve in placed]
-        peers = [(None,) * 3 if each.predicted is None else _figures(each.predicted) for each in found]
+        shown_curves = [curve for _, curve in placed]
+        peers = [
+            (None,) * 3 if curve_entry.predicted is None else _figures(curve_entry.predicted)
+            for curve_entry in shown_curves
+        ]
         return {
             "target": [target for target, _ in placed],
-            "operation": [each.operation for each in found],
-            "src": [each.src for each in found],
-            "dst": [each.dst for each in found],
-            "path": [each.path for each in found],
-            "rows": integers(each.simulated.rows for each in found),
-            "mean_percent": numbers(each.simulated.mean for each in found),
-            "median_percent": numbers(each.simulated.median for each in found),
-            "max_percent": numbers(each.simulated.maximum for each in found),
+            "operation": [curve_entry.operation for curve_entry in shown_curves],
+            "src": [curve_entry.src for curve_entry in shown_curves],
+            "dst": [curve_entry.dst for curve_entry in shown_curves],
+            "path": [curve_entry.path for curve_entry in shown_curves],
+            "rows": integers(curve_entry.simulated.rows for curve_entry in shown_curves),
+            "mean_percent": numbers(curve_entry.simulated.mean for curve_entry in shown_curves),
+            "median_percent": numbers(curve_entry.simulated.median for curve_entry in shown_curves),
+            "max_percent": numbers(curve_entry.simulated.maximum for curve_entry in shown_curves),
             "public_model_mean_percent": numbers(mean for mean, _, _ in peers),
             "public_model_median_percent": numbers(median for _, median, _ in peers),
             "public_model_max_percent": numbers(most for _, _, most in peers),
         }
 
     def _placed(self) -> list[tuple[str, MeasuredCurve]]:
-        return [(each.target.name, curve) for each in self._result.tables for curve in each.curves]
+        return [(table.target.name, curve) for table in self._result.tables for curve in table.curves]
 
     more = "are in to_frame('curves')"
 
@@ -230,9 +235,13 @@ class AccuracyPresentation(DrawnPresentation):
     def draw(self, figure: Figure) -> None:
         """Draw simulated over measured cycles, and the distribution of errors."""
         rows = self._result.rows
-        own = [(each.row.measured_cycles, each.simulated_cycles) for each in rows]
-        peer = [(each.row.measured_cycles, each.row.predicted) for each in rows if each.row.predicted is not None]
-        groups = {name: (found, colour) for name, found, colour in _groups(own, peer) if found}
+        own = [(measured.row.measured_cycles, measured.simulated_cycles) for measured in rows]
+        peer = [
+            (measured.row.measured_cycles, measured.row.predicted)
+            for measured in rows
+            if measured.row.predicted is not None
+        ]
+        groups = {name: (pairs, colour) for name, pairs, colour in _groups(own, peer) if pairs}
         notebooks.compared(figure, groups, short(self._result))
 
 
@@ -243,9 +252,9 @@ def _groups(
     return (_PEER, peer, SERIES[1]), ("simulation", own, SERIES[0])
 
 
-def _figures(found: Statistics) -> tuple[float, float, float]:
+def _figures(statistics: Statistics) -> tuple[float, float, float]:
     """Return mean, median and maximum."""
-    return found.mean, found.median, found.maximum
+    return statistics.mean, statistics.median, statistics.maximum
 
 
 # A conformance matrix in a notebook.
@@ -275,19 +284,19 @@ class ConformancePresentation(DrawnPresentation):
     def _cells(self) -> Columns:
         entries = self._result.entries
         return {
-            "src": [each.cell.src for each in entries],
-            "dst": [each.cell.dst for each in entries],
-            "attributes": [setting_text(each.cell.attributes) for each in entries],
-            "target": [each.cell.target for each in entries],
-            "way": [each.kind.value for each in entries],
-            "verdict": [each.verdict.value for each in entries],
-            "path": [" -> ".join(each.path) for each in entries],
-            "instructions": [", ".join(each.instructions) for each in entries],
-            "options": [setting_text(each.settings) for each in entries],
-            "method": [each.method for each in entries],
-            "proven": np.array([each.proven for each in entries], np.bool_),
-            "cycles_per_element": numbers(each.cycles_per_element for each in entries),
-            "answer": [cell_text(each) for each in entries],
+            "src": [entry.cell.src for entry in entries],
+            "dst": [entry.cell.dst for entry in entries],
+            "attributes": [setting_text(entry.cell.attributes) for entry in entries],
+            "target": [entry.cell.target for entry in entries],
+            "way": [entry.kind.value for entry in entries],
+            "verdict": [entry.verdict.value for entry in entries],
+            "path": [" -> ".join(entry.path) for entry in entries],
+            "instructions": [", ".join(entry.instructions) for entry in entries],
+            "options": [setting_text(entry.settings) for entry in entries],
+            "method": [entry.method for entry in entries],
+            "proven": np.array([entry.proven for entry in entries], np.bool_),
+            "cycles_per_element": numbers(entry.cycles_per_element for entry in entries),
+            "answer": [cell_text(entry) for entry in entries],
         }
 
     def blocks(self) -> Iterator[Block]:
@@ -295,15 +304,15 @@ class ConformancePresentation(DrawnPresentation):
         result = self._result
         yield Text((Line(short(result), "strong"),))
         yield from text_blocks([conform_totals(result)])
-        found = [(cast, result.row(number)) for number, cast in enumerate(result.casts)]
-        rows = [(cast_text(cast, row[0]), *map(cell_text, row)) for cast, row in found]
+        cast_rows = [(cast, result.row(number)) for number, cast in enumerate(result.casts)]
+        rows = [(cast_text(cast, row[0]), *map(cell_text, row)) for cast, row in cast_rows]
         yield PageTable("", ("cast", *result.targets), tuple(rows), most=_MOST_CELLS)
 
     def draw(self, figure: Figure) -> None:
         """Draw a square per cast and target in the colour of its verdict."""
         result = self._result
         order = [*_COLOURS]
-        places = np.array([order.index(each.verdict) for each in result.entries], np.int64)
+        places = np.array([order.index(entry.verdict) for entry in result.entries], np.int64)
         grid = places.reshape(len(result.casts), len(result.targets))
         names = [cast_text(cast, result.row(number)[0]) for number, cast in enumerate(result.casts)]
         colours = {verdict.value: colour for verdict, colour in _COLOURS.items()}

@@ -41,9 +41,9 @@ class NotebookFigure(Figure):
     """A figure that a notebook shows as a picture, on white so its text is readable on dark pages too."""
 
     def _repr_png_(self) -> bytes:
-        made = BytesIO()
-        self.savefig(made, format="png", dpi=_DOTS, bbox_inches="tight", facecolor="white")
-        return made.getvalue()
+        buffer = BytesIO()
+        self.savefig(buffer, format="png", dpi=_DOTS, bbox_inches="tight", facecolor="white")
+        return buffer.getvalue()
 
 
 def empty_figure() -> NotebookFigure:
@@ -97,13 +97,13 @@ def cause_bars(figure: Figure, rows: Mapping[str, Mapping[Cause, int]], title: s
 def operation_lanes(figure: Figure, window: ShownWindow, title: str) -> None:
     """Draw operations from start to end, one row per pipe, coloured by instruction."""
     axes = bar_axes(figure, window.pipes, f"{title}\n{window.cut}" if window.cut else title)
-    colours = colours_of(each.name for each in window.operations)
+    colours = colours_of(operation.name for operation in window.operations)
     for row, pipe in enumerate(window.pipes):
         for name, colour in colours.items():
             spans = [
-                (each.start, each.end - each.start)
-                for each in window.operations
-                if each.pipe == pipe and each.name == name
+                (operation.start, operation.end - operation.start)
+                for operation in window.operations
+                if operation.pipe == pipe and operation.name == name
             ]
             if spans:
                 seams = 0.4 if len(spans) < _FEW else 0  # many would hide what lies between them
@@ -145,8 +145,8 @@ def verdict_grid(
     axes.imshow(grid, ListedColormap([*colours.values()]), vmin=-0.5, vmax=len(colours) - 0.5, aspect="auto")
     axes.set_xticks(range(len(cols)), [plain(name) for name in cols], rotation=45, ha="right")
     axes.set_yticks(range(len(rows)), [plain(name) for name in rows], fontsize="small")
-    axes.set_xticks([place - 0.5 for place in range(1, len(cols))], minor=True)
-    axes.set_yticks([place - 0.5 for place in range(1, len(rows))], minor=True)
+    axes.set_xticks([tick - 0.5 for tick in range(1, len(cols))], minor=True)
+    axes.set_yticks([tick - 0.5 for tick in range(1, len(rows))], minor=True)
     axes.grid(which="minor", color="white", linewidth=1)
     axes.tick_params(which="minor", length=0)
     axes.set(xlabel="target", ylabel="cast")
@@ -163,14 +163,16 @@ def compared(figure: Figure, groups: Mapping[str, tuple[Sequence[tuple[int, int]
     for name, (pairs, colour) in groups.items():
         points.plot(*zip(*pairs, strict=True), ".", color=colour, alpha=0.5, label=name)
     points.set(xscale="log", yscale="log", xlabel="measured cycles", ylabel="predicted cycles")
-    found = {
+    errors_by_group = {
         name: [100 * (predicted - measured) / measured for measured, predicted in pairs]
         for name, (pairs, _) in groups.items()
     }
-    every = [abs(error) for each in found.values() for error in each]
+    every = [abs(error) for group_errors in errors_by_group.values() for error in group_errors]
     most = max(1.0, sorted(every)[int(0.98 * (len(every) - 1))])
-    clipped = [[min(max(error, -most), most) for error in each] for each in found.values()]
-    errors.hist(clipped, bins=31, range=(-most, most), color=[colour for _, colour in groups.values()], label=[*found])
+    clipped = [[min(max(error, -most), most) for error in group_errors] for group_errors in errors_by_group.values()]
+    errors.hist(
+        clipped, bins=31, range=(-most, most), color=[colour for _, colour in groups.values()], label=[*errors_by_group]
+    )
     errors.set(xlabel="error in % of the measured cycles, the rarest at the ends", ylabel="rows")
     for axes in (points, errors):
         axes.legend(frameon=False, fontsize="small")

@@ -51,7 +51,7 @@ LIBRARIES = ("pandas", "polars")
 """Supported data-frame libraries, the preferred one first."""
 
 
-def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
+def frame_of(column_source: Callable[[], Columns], library: str | None) -> Frame:
     """Return columns as a frame of a library; None uses the installed one, pandas if both are.
 
     Raises:
@@ -60,13 +60,13 @@ def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
     if library not in (None, *LIBRARIES):
         raise ReadError(f"unknown data-frame library '{library}'", legal=LIBRARIES)
     wanted = LIBRARIES if library is None else (library,)
-    found = next((name for name in wanted if installed(name)), None)
-    if found is None:
+    chosen = next((name for name in wanted if installed(name)), None)
+    if chosen is None:
         named = " or ".join(wanted)
         if library == "polars":
             raise ReadError("a frame needs the package polars, which is not installed", legal=("pip install polars",))
         raise missing_package("a frame", named, "notebook")
-    return _pandas_frame(made()) if found == "pandas" else _polars_frame(made())
+    return _pandas_frame(column_source()) if chosen == "pandas" else _polars_frame(column_source())
 
 
 def _pandas_frame(columns: Columns) -> pandas.DataFrame:
@@ -164,10 +164,10 @@ _KINDS = {
 
 def presentation_of(result: object) -> Presentation:
     """Return the presentation of a result, whose class is one of the above or derived from one."""
-    places = (_KINDS.get(f"{each.__module__}.{each.__qualname__}") for each in type(result).__mro__)
+    places = (_KINDS.get(f"{base.__module__}.{base.__qualname__}") for base in type(result).__mro__)
     module, _, name = next(filter(None, places)).partition(":")
-    made: type[Presentation] = getattr(import_module(f"{_ROOM}.{module}"), name)
-    return made(result)
+    presentation: type[Presentation] = getattr(import_module(f"{_ROOM}.{module}"), name)
+    return presentation(result)
 
 
 def plot_of(result: object) -> Figure:
@@ -177,9 +177,9 @@ def plot_of(result: object) -> Figure:
         ReadError: matplotlib is not installed.
         EngineError: the figure shows cycles, and the result has none.
     """
-    made = presentation_of(result)
-    assert isinstance(made, DrawnPresentation)
-    return made.plot()
+    presentation = presentation_of(result)
+    assert isinstance(presentation, DrawnPresentation)
+    return presentation.plot()
 
 
 # Colours, the same as on pages.
@@ -198,16 +198,16 @@ def cause_colour(cause: Cause) -> str:
 
 def colours_of(names: Iterable[str]) -> dict[str, str]:
     """Return a colour for each different name, in the order of their first appearance."""
-    known = dict.fromkeys(names)
-    return {name: SERIES[min(number, len(SERIES) - 1)] for number, name in enumerate(known)}
+    distinct = dict.fromkeys(names)
+    return {name: SERIES[min(number, len(SERIES) - 1)] for number, name in enumerate(distinct)}
 
 
 def meanings(colours: Mapping[str, str]) -> dict[str, str]:
     """Return the name of each colour; for a colour with several names, a remark that there are others."""
-    found: dict[str, str] = {}
+    meaning_of: dict[str, str] = {}
     for name, colour in colours.items():
-        found[colour] = "others" if colour in found else name
-    return found
+        meaning_of[colour] = "others" if colour in meaning_of else name
+    return meaning_of
 
 
 @dataclass(frozen=True, slots=True)

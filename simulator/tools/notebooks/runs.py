@@ -57,23 +57,25 @@ def shown_window(result: Result, start: int, end: int | None, most: int) -> Show
     last = total if end is None else end
     if not 0 <= start < last <= total and (start, last) != (0, 0):
         raise ReadError(f"no cycles {start} to {last}: the run takes {total} cycles", legal=(f"0 to {total}",))
-    found: list[ShownOperation] = []
+    operations: list[ShownOperation] = []
     behind = _IssuedOperations(result)
     for operation in behind:
-        if len(found) == most:
+        if len(operations) == most:
             behind.cut = True
             break
         if operation.start < last and operation.end > start:
             shown = _shown(result, operation)
             if shown.start < last:
-                found.append(shown)
+                operations.append(shown)
     cut = ""
     if behind.cut:
-        last = last if end is not None else max((each.end for each in found), default=last)
-        cut = f"the first {grouped(len(found))} operations drawn, of {grouped(len(result.timing.operations))} in all"
-    working = {each.pipe for each in found}
+        last = last if end is not None else max((entry.end for entry in operations), default=last)
+        cut = (
+            f"the first {grouped(len(operations))} operations drawn, of {grouped(len(result.timing.operations))} in all"
+        )
+    working = {entry.pipe for entry in operations}
     pipes = tuple(pipe for pipe in result.pipes if pipe in working)
-    return ShownWindow(start, last, pipes, tuple(found), cut)
+    return ShownWindow(start, last, pipes, tuple(operations), cut)
 
 
 class _IssuedOperations:
@@ -94,10 +96,10 @@ class _IssuedOperations:
 
 def _shown(result: Result, operation: OperationTiming) -> ShownOperation:
     instruction = result.loaded.tree.instructions[result.timing.executions[operation.execution].instruction]
-    place = "inserted" if instruction.inserted else f"line {instruction.span.line}"
+    origin = "inserted" if instruction.inserted else f"line {instruction.span.line}"
     spent = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in operation.causes.items() if cycles)
     title = (
-        f"{instruction.text} ({place}), {operation.name} on {operation.pipe}: "
+        f"{instruction.text} ({origin}), {operation.name} on {operation.pipe}: "
         f"cycles {grouped(operation.start)} to {grouped(operation.end)} ({spent})"
     )
     start = operation.start
@@ -146,23 +148,23 @@ class RunPresentation(DrawnPresentation):
         causes = {cause: array("q", bytes(8 * rows)) for cause in present_causes(result.pipes)}
         text, pipe, names = list[str](), list[str](), list[str]()
         number, execution, lines, start, end, spent = counts.values()
-        sources = [0 if each.inserted else each.span.line for each in instructions]
-        places = integers(each.instruction for each in timing.executions).tolist()
-        for row, each in enumerate(timing.operations):
-            place = places[each.execution]
-            number[row], execution[row], lines[row] = each.index, each.execution, sources[place]
-            start[row], end[row], spent[row] = each.start, each.end, sum(each.causes.values())
-            text.append(instructions[place].text)
-            pipe.append(each.pipe)
-            names.append(each.name)
-            for cause, cycles in each.causes.items():
+        sources = [0 if instruction.inserted else instruction.span.line for instruction in instructions]
+        places = integers(executed.instruction for executed in timing.executions).tolist()
+        for row, operation in enumerate(timing.operations):
+            index = places[operation.execution]
+            number[row], execution[row], lines[row] = operation.index, operation.execution, sources[index]
+            start[row], end[row], spent[row] = operation.start, operation.end, sum(operation.causes.values())
+            text.append(instructions[index].text)
+            pipe.append(operation.pipe)
+            names.append(operation.name)
+            for cause, cycles in operation.causes.items():
                 if cycles:
                     causes[cause][row] = cycles
-        made: dict[str, Column] = {name: np.frombuffer(column, np.int64) for name, column in counts.items()}
-        made |= {"text": text, "pipe": pipe, "name": names}
+        columns: dict[str, Column] = {name: np.frombuffer(column, np.int64) for name, column in counts.items()}
+        columns |= {"text": text, "pipe": pipe, "name": names}
         shown = ("operation", "execution", "line", "text", "pipe", "name", "start", "end", "pipe_cycles")
         parts = {cause: np.frombuffer(column, np.int64) for cause, column in causes.items()}
-        return {name: made[name] for name in shown} | {
+        return {name: columns[name] for name in shown} | {
             identifier(cause): column for cause, column in parts.items() if column.any()
         }
 
@@ -180,18 +182,18 @@ class RunPresentation(DrawnPresentation):
 
     def _lines(self) -> Columns:
         result = self._timed()
-        found = source_lines(result.loaded.tree, result.timing)
+        entries = source_lines(result.loaded.tree, result.timing)
         return {
-            "line": integers(each.span.line for each in found),
-            "text": [each.text for each in found],
-            "pipe": [each.pipe for each in found],
-            "executions": integers(each.executions for each in found),
-            "first_start": integers(each.first_start for each in found),
-            "last_end": integers(each.last_end for each in found),
-            "cycles": integers(each.cycles for each in found),
-            "pipe_cycles": integers(each.pipe_cycles for each in found),
-            "share": numbers(each.pipe_cycles / max(result.cycles, 1) for each in found),
-            "source": [each.span.excerpt() for each in found],
+            "line": integers(entry.span.line for entry in entries),
+            "text": [entry.text for entry in entries],
+            "pipe": [entry.pipe for entry in entries],
+            "executions": integers(entry.executions for entry in entries),
+            "first_start": integers(entry.first_start for entry in entries),
+            "last_end": integers(entry.last_end for entry in entries),
+            "cycles": integers(entry.cycles for entry in entries),
+            "pipe_cycles": integers(entry.pipe_cycles for entry in entries),
+            "share": numbers(entry.pipe_cycles / max(result.cycles, 1) for entry in entries),
+            "source": [entry.span.excerpt() for entry in entries],
         }
 
     def _timed(self) -> Result:
@@ -217,26 +219,26 @@ class RunPresentation(DrawnPresentation):
             yield Text(tuple(summary_lines(report)))
             yield cause_bars(report)
             yield from self._lanes()
-            yield from (replace(each, most=_LINES) for each in line_blocks(report) if isinstance(each, PageTable))
+            yield from (replace(block, most=_LINES) for block in line_blocks(report) if isinstance(block, PageTable))
         if result.outputs:
-            found = ", ".join(f"{name} {arrayed(output)}" for name, output in result.outputs.items())
-            yield Text((Line(f"outputs: {found}"),))
+            outputs = ", ".join(f"{name} {arrayed(output)}" for name, output in result.outputs.items())
+            yield Text((Line(f"outputs: {outputs}"),))
 
     def _lanes(self) -> Iterator[Lanes]:
         window = shown_window(self._result, 0, None, _DRAWN)
         if not window.operations:
             return
-        colours = colours_of(each.name for each in window.operations)
-        known = meanings(colours)
-        tones = {colour: number for number, colour in enumerate(known)}
+        colours = colours_of(operation.name for operation in window.operations)
+        legend = meanings(colours)
+        tones = {colour: number for number, colour in enumerate(legend)}
         rows: dict[str, list[tuple[int, int, int, int]]] = {pipe: [] for pipe in window.pipes}
-        for item, each in enumerate(window.operations, 1):
-            rows[each.pipe].append((each.start, each.end, tones[colours[each.name]], item))
+        for item, operation in enumerate(window.operations, 1):
+            rows[operation.pipe].append((operation.start, operation.end, tones[colours[operation.name]], item))
         columns = interval_columns(rows.values(), window.start)
-        columns["texts"] = [[each.title] for each in window.operations]
+        columns["texts"] = [[shown_operation.title] for shown_operation in window.operations]
         yield Lanes(
             "", "cycles", window.start, window.end, window.pipes,
-            tuple(Tone(name, colour) for colour, name in known.items()), Packed(columns),
+            tuple(Tone(name, colour) for colour, name in legend.items()), Packed(columns),
             notes=(window.cut,) if window.cut else (),
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     src = format_spelled(options.src)
     array = _given(options, src)
-    made = quantise(
+    quantised = quantise(
         array,
         src.name,
         options.dst,
@@ -44,13 +44,17 @@ def execute(options: Namespace) -> CommandOutcome:
     )
     files: dict[str, Path] = {}
     if options.out is not None:
-        for name, written in (("elements", made.elements), ("scales", made.scales), ("values", made.dequantise())):
+        for name, written in (
+            ("elements", quantised.elements),
+            ("scales", quantised.scales),
+            ("values", quantised.dequantise()),
+        ):
             files[name] = Path(options.out) / f"{name}.npy"
             write_array(files[name], written)
-    rows = quantised_rows(array, src, made) if np.size(array) <= SHOWN else ()
-    document = quantised_document(src, made, rows, files)
+    rows = quantised_rows(array, src, quantised) if np.size(array) <= SHOWN else ()
+    document = quantised_document(src, quantised, rows, files)
 
-    return CommandOutcome(document, lambda _: quantised_text(src, made, rows, files))
+    return CommandOutcome(document, lambda _: quantised_text(src, quantised, rows, files))
 
 
 def _given(options: Namespace, src: Format) -> Codes:

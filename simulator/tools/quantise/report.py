@@ -35,21 +35,21 @@ class QuantisedRow:
     value: Number
 
 
-def quantised_rows(array: Codes, src: Format, made: Quantised) -> tuple[QuantisedRow, ...]:
+def quantised_rows(array: Codes, src: Format, quantised: Quantised) -> tuple[QuantisedRow, ...]:
     """Return the numbers of an array in C order."""
     codes = codes_from_array(np.asarray(array), src)
-    scales = codes_from_array(made.scales, made.format.scale)
-    elements = codes_from_array(made.elements, made.format.element)
-    values = codes_from_array(np.asarray(made.dequantise("f64")), FORMATS["f64"])
+    scales = codes_from_array(quantised.scales, quantised.format.scale)
+    elements = codes_from_array(quantised.elements, quantised.format.element)
+    values = codes_from_array(np.asarray(quantised.dequantise("f64")), FORMATS["f64"])
     return tuple(
         QuantisedRow(
-            int(codes[place]),
-            value_of(int(codes[place]), src),
-            int(elements[place]),
-            int(scales[tuple(index // size for index, size in zip(place, made.blocks, strict=True))]),
-            value_of(int(values[place]), FORMATS["f64"]),
+            int(codes[position]),
+            value_of(int(codes[position]), src),
+            int(elements[position]),
+            int(scales[tuple(index // size for index, size in zip(position, quantised.blocks, strict=True))]),
+            value_of(int(values[position]), FORMATS["f64"]),
         )
-        for place in np.ndindex(codes.shape)
+        for position in np.ndindex(codes.shape)
     )
 
 
@@ -103,10 +103,10 @@ class Quantise(CommandDocument, name="quantise"):
 
 
 def quantised_document(
-    src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
+    src: Format, quantised: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
 ) -> Document:
     """Return a quantised array as JSON; individual elements only for small arrays."""
-    element, scale = made.format.element, made.format.scale
+    element, scale = quantised.format.element, quantised.format.scale
     elements = [
         QuantisedElement.of(
             input_bits=bits_text(row.code, src),
@@ -117,19 +117,19 @@ def quantised_document(
         )
         for row in rows
     ]
-    return Quantise.of(made, source_format=src, elements=elements, files=files)
+    return Quantise.of(quantised, source_format=src, elements=elements, files=files)
 
 
 @composed
 def quantised_text(
-    src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
+    src: Format, quantised: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
 ) -> Iterator[RenderableType]:
     """Yield the elements of a small array, and the statistics of the error."""
-    chosen, found = made.format, made.statistics
+    chosen, statistics = quantised.format, quantised.statistics
     yield Text(f"{src.name} -> {chosen.name}", style="bold")
-    blocks = f"{made.scales.size} block{'' if made.scales.size == 1 else 's'}"
-    size = "x".join(map(str, made.blocks)) or "1"
-    yield Text(f"{found.elements} elements {chosen.element.name} in {blocks} of up to {size}, ", end="")
+    blocks = f"{quantised.scales.size} block{'' if quantised.scales.size == 1 else 's'}"
+    size = "x".join(map(str, quantised.blocks)) or "1"
+    yield Text(f"{statistics.elements} elements {chosen.element.name} in {blocks} of up to {size}, ", end="")
     yield Text(f"scales {chosen.scale.name} by {chosen.rule}")
     if rows:
         cells = (
@@ -138,11 +138,13 @@ def quantised_text(
             for row in rows
         )  # fmt: skip
         yield table(">number", ">input bits", ">element", ">scale", ">value", rows=cells)
-    noise = "-" if found.signal_to_noise_db is None else f"{found.signal_to_noise_db:.2f} dB"
-    yield Text(f"largest error: {found.largest_error:.6g} (relative: {found.largest_relative_error:.3g})")
-    yield Text(f"root mean square error: {found.root_mean_square_error:.6g}, signal to noise: {noise}")
-    yield Text(f"clamped: {found.clamped}, became zero: {found.to_zero}, blocks with NaN: {found.nan_blocks}")
-    if found.compared < found.elements:
-        yield Text(f"errors are of the {found.compared} finite numbers outside blocks with NaN", style="dim")
+    noise = "-" if statistics.signal_to_noise_db is None else f"{statistics.signal_to_noise_db:.2f} dB"
+    yield Text(f"largest error: {statistics.largest_error:.6g} (relative: {statistics.largest_relative_error:.3g})")
+    yield Text(f"root mean square error: {statistics.root_mean_square_error:.6g}, signal to noise: {noise}")
+    yield Text(
+        f"clamped: {statistics.clamped}, became zero: {statistics.to_zero}, blocks with NaN: {statistics.nan_blocks}"
+    )
+    if statistics.compared < statistics.elements:
+        yield Text(f"errors are of the {statistics.compared} finite numbers outside blocks with NaN", style="dim")
     for name, path in files.items():
         yield Text(f"{name}: {path}")

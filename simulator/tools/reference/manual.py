@@ -49,8 +49,13 @@ def _page() -> Iterator[str]:
 
 
 def _command(name: str, parser: ArgumentParser) -> Iterator[str]:
-    said, usage = parser.description or "", parser.format_usage().removeprefix("usage: ")
-    yield from (f".SS castsim {name}", _text(f"{said[:1].upper()}{said[1:]}."), ".PP", _text(" ".join(usage.split())))
+    description, usage = parser.description or "", parser.format_usage().removeprefix("usage: ")
+    yield from (
+        f".SS castsim {name}",
+        _text(f"{description[:1].upper()}{description[1:]}."),
+        ".PP",
+        _text(" ".join(usage.split())),
+    )
     yield from _arguments(parser)
     words, _, examples = (parser.epilog or "").strip().partition("examples:")
     for paragraph in words.strip().split("\n\n"):

@@ -62,7 +62,7 @@ def every_command() -> tuple[tuple[str, tuple[type[CommandDocument], ...]], ...]
 
 def documents_of(feature: Feature) -> tuple[type[CommandDocument], ...]:
     """Return the documents that a command may write."""
-    named = (each.split(":") for each in feature.documents)
+    named = (document.split(":") for document in feature.documents)
     return tuple(getattr(import_module(module), name) for module, name in named)
 
 
@@ -95,14 +95,14 @@ def _entry(form: type[CommandDocument]) -> Document:
 
 def form_schema(*forms: type[CommandDocument]) -> Document:
     """Return the JSON Schema of a document that is one of `forms`."""
-    found: dict[str, Document] = {}
+    schemas: dict[str, Document] = {}
     choices: list[Json] = []
     for form in forms:
-        choices.append(_reference(form, found))
-        properties = found[form.__name__]["properties"]
+        choices.append(_reference(form, schemas))
+        properties = schemas[form.__name__]["properties"]
         assert isinstance(properties, dict)
         properties["schema_version"] |= {"const": form.VERSION}
-    return {"$schema": DRAFT, "anyOf": choices, "$defs": dict(sorted(found.items()))}
+    return {"$schema": DRAFT, "anyOf": choices, "$defs": dict(sorted(schemas.items()))}
 
 
 _SIMPLE = {
@@ -115,26 +115,28 @@ _SIMPLE = {
 _ANYTHING = "JsonValue"
 
 
-def _reference(form: type, found: dict[str, Document]) -> Document:
+def _reference(form: type, schemas: dict[str, Document]) -> Document:
     """Return a reference to the definition of an object, an enumeration or, for `object`, of anything."""
     name = _ANYTHING if form is object else form.__name__
-    if name not in found:
-        found[name] = {}
+    if name not in schemas:
+        schemas[name] = {}
         if issubclass(form, Keys):
-            found[name] = _object(form, found)
+            schemas[name] = _object(form, schemas)
         elif issubclass(form, Enum):
-            found[name] = {"description": getdoc(form), "enum": [each.value for each in form], "type": "string"}
+            schemas[name] = {"description": getdoc(form), "enum": [member.value for member in form], "type": "string"}
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _object(form: type[Keys], found: dict[str, Document]) -> Document:
+def _object(form: type[Keys], schemas: dict[str, Document]) -> Document:
     """Return the definition of an object."""
     properties: Document = {}
     required: list[Json] = []
-    told = {name: text for part in (form, *form.further_keys()) for each in part.__mro__ for name, text in _below(each)}
+    texts = {
+        name: text for part in (form, *form.further_keys()) for base in part.__mro__ for name, text in _below(base)
+    }
     for name, (meaning, hint, _) in keys_of(form).items():
         key = meaning.alias or name
-        properties[key] = dict(sorted({"description": meaning.text or told[name], **_typed(hint, found)}.items()))
+        properties[key] = dict(sorted({"description": meaning.text or texts[name], **_typed(hint, schemas)}.items()))
         required += [] if meaning.optional else [key]
     return {
         "additionalProperties": False,

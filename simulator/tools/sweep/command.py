@@ -35,13 +35,13 @@ def execute(options: Namespace) -> CommandOutcome:
     _check(options)
     workers = None if options.workers is None else workers_of(options).count
     with resume_hint(f"{options.out}{LEDGER}"), stage_progress(options, rate="points") as progress:
-        found = sweep(
+        result = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
     return CommandOutcome(
-        SweepResults.of(found, out=found.path, resumed_chunks=found.resumed),
-        lambda _: _text(found),
-        code=1 if found.failed else 0,
+        SweepResults.of(result, out=result.path, resumed_chunks=result.resumed),
+        lambda _: _text(result),
+        code=1 if result.failed else 0,
     )
 
 

@@ -33,43 +33,43 @@ def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
     Raises:
         ReadError: the file is not one of results.
     """
-    found = summary(path)
+    results = summary(path)
     result: Document = {
         "report": str(path),
         "html": html,
-        "rows": found.rows,
-        "failed": found.failed,
+        "rows": results.rows,
+        "failed": results.failed,
         "crossings": [
-            {"what": each.what, "below": each.below, "above": each.above, "x": float(each.x)}
-            for each in found.crossings
+            {"what": crossing.what, "below": crossing.below, "above": crossing.above, "x": float(crossing.x)}
+            for crossing in results.crossings
         ],
     }
     sections = (
-        PageSection("summary", "Summary", (Text(tuple(_answer(found))),)),
-        PageSection("cycles", "Cycles by size", _plots(found)),
-        PageSection("crossings", "Where routes cross", (_crossings(found),)),
-        PageSection("heat", "Heat map", (_heat(found),) if found.heats else ()),
+        PageSection("summary", "Summary", (Text(tuple(_answer(results))),)),
+        PageSection("cycles", "Cycles by size", _plots(results)),
+        PageSection("crossings", "Where routes cross", (_crossings(results),)),
+        PageSection("heat", "Heat map", (_heat(results),) if results.heats else ()),
     )
-    page = Page("sweep", path.name, "castsim sweep", tuple(each for each in sections if each.blocks), result)
+    page = Page("sweep", path.name, "castsim sweep", tuple(section for section in sections if section.blocks), result)
     return page, result
 
 
-def _answer(found: Summary) -> Iterator[Line]:
+def _answer(results: Summary) -> Iterator[Line]:
     """Yield the fastest route for each task, and the number of points compared."""
-    whats = dict.fromkeys(route.what for route in found.routes)
+    whats = dict.fromkeys(route.what for route in results.routes)
     for number, what in enumerate(whats):
         if number == _MOST_TOLD:
             yield Line(f"and {len(whats) - _MOST_TOLD} more, below", "dim")
             break
         head = f"{what}: " if len(whats) > 1 and what else ""
-        yield Line(f"{head}{_winner(what, found)}.", "answer")
-    failed = f"; {grouped(found.failed)} failed" if found.failed else ""
-    yield Line(f"{grouped(found.rows)} points{failed}; the fewest cycles win", "dim")
+        yield Line(f"{head}{_winner(what, results)}.", "answer")
+    failed = f"; {grouped(results.failed)} failed" if results.failed else ""
+    yield Line(f"{grouped(results.rows)} points{failed}; the fewest cycles win", "dim")
 
 
-def _winner(what: str, found: Summary) -> str:
+def _winner(what: str, results: Summary) -> str:
     """Return the route with the fewest cycles in words, and the size from which it is fastest if sizes are shared."""
-    routes = {route.how or route.name: dict(route.points) for route in found.routes if route.what == what}
+    routes = {route.how or route.name: dict(route.points) for route in results.routes if route.what == what}
     counts = Counter(x for points in routes.values() for x in points)
     sizes = sorted(x for x, count in counts.items() if count > 1)
     fastest: list[tuple[str, float]] = []  # a route, and the size from which on it wins
@@ -78,7 +78,7 @@ def _winner(what: str, found: Summary) -> str:
         least = min(here.values())
         if not fastest or here.get(fastest[-1][0], math.inf) > least:
             fastest.append((next(name for name, cycles in here.items() if cycles == least), size))
-    unit = found.x or "points"
+    unit = results.x or "points"
     if len(routes) < 2:
         (points,) = routes.values()
         return f"{grouped_number(min(points.values()))} to {grouped_number(max(points.values()))} cycles"
@@ -97,32 +97,32 @@ def grouped_number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
 
 
-def _plots(found: Summary) -> tuple[Block, ...]:
+def _plots(results: Summary) -> tuple[Block, ...]:
     """Return a plot for each task, with one line per route."""
     blocks: list[Block] = []
-    for what in dict.fromkeys(route.what for route in found.routes):
-        routes = [route for route in found.routes if route.what == what]
+    for what in dict.fromkeys(route.what for route in results.routes):
+        routes = [route for route in results.routes if route.what == what]
         lines = tuple(PlotLine(route.how or route.name, route.points) for route in routes)
         positive = all(x > 0 and y > 0 for line in lines for x, y in line.points)
-        blocks.append(Plot(f"{what}: fewest cycles of each size", found.x or "point", "cycles", lines, positive))
+        blocks.append(Plot(f"{what}: fewest cycles of each size", results.x or "point", "cycles", lines, positive))
     return tuple(blocks)
 
 
-def _crossings(found: Summary) -> Block:
-    rows = tuple((each.what, each.below, each.above, each.x) for each in found.crossings)
+def _crossings(results: Summary) -> Block:
+    rows = tuple((crossing.what, crossing.below, crossing.above, crossing.x) for crossing in results.crossings)
     if not rows:
         return Text((Line("None: of any two routes, one takes no more cycles at any size that both have.", "dim"),))
     caption = "Break-even sizes: the route that is faster below, and the one from there on"
-    return PageTable(caption, ("what", "faster below", "faster from there on", found.x or "size"), rows, (3,))
+    return PageTable(caption, ("what", "faster below", "faster from there on", results.x or "size"), rows, (3,))
 
 
-def _heat(found: Summary) -> Maps:
-    unit = "cycles per element" if found.x == "elements" else "cycles"
+def _heat(results: Summary) -> Maps:
+    unit = "cycles per element" if results.x == "elements" else "cycles"
     maps = tuple(
         Matrix(
-            each.name, tuple(map(str, each.columns)), tuple(map(str, each.rows)),
-            tuple((column, row, value, f"{value:.4g} {unit}") for column, row, value in each.cells),
+            heat.name, tuple(map(str, heat.columns)), tuple(map(str, heat.rows)),
+            tuple((column, row, value, f"{value:.4g} {unit}") for column, row, value in heat.cells),
         )
-        for each in found.heats
+        for heat in results.heats
     )  # fmt: skip
-    return Maps(f"{unit}: {found.keys[0]} across, {found.keys[1]} down", maps)
+    return Maps(f"{unit}: {results.keys[0]} across, {results.keys[1]} down", maps)

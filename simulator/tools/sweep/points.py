@@ -98,7 +98,7 @@ class InstallationIdentity:
 def identity(targets: Mapping[str, Target]) -> InstallationIdentity:
     """Return the identity of this installation, with targets by their names in a sweep."""
     return InstallationIdentity(
-        castsim.__version__, sources_digest(), {name: facts_digest(each) for name, each in targets.items()}
+        castsim.__version__, sources_digest(), {name: facts_digest(target) for name, target in targets.items()}
     )
 
 
@@ -111,7 +111,7 @@ def refuse_another(wanted: InstallationIdentity, shipped: Mapping[str, str]) -> 
         EngineError: version, sources or facts differ; the message says which.
     """
     refuse_another_installation(wanted.installation, installation(), LOCAL_NAME, "sweep")
-    if any(wanted.facts[name] != _shipped_digest(each) for name, each in shipped.items()):
+    if any(wanted.facts[name] != _shipped_digest(target) for name, target in shipped.items()):
         raise EngineError(
             "this worker runs a different castsim: its facts differ from those of the sweep "
             f"({wanted.facts_digest[:12]})"
@@ -192,7 +192,7 @@ class SweepWork:
             "kind": self.kind, "mode": self.mode, "max_cycles": MAX_CYCLES,
             "grid": {axis.name: _shown(axis.values) for axis in self.grid.axes},
             "exclude": [
-                {**{name: sorted(map(repr, each)) for name, each in sorted(exclusion.values.items())},
+                {**{name: sorted(map(repr, values)) for name, values in sorted(exclusion.values.items())},
                  "where": exclusion.condition.text if exclusion.condition else None}
                 for exclusion in self.grid.exclusions
             ],
@@ -225,19 +225,19 @@ def work_of(specification: SweepSpecification) -> SweepWork:
         loaded |= {name: load_target(name) for name in target_names()}  # whichever the programs name
     whole = specification.grid.combinations
     simulated = min(max(whole // _SIMULATED_CHUNKS, _SIMULATED_CHUNK[0]), _SIMULATED_CHUNK[-1])
-    made = SweepWork(
+    work = SweepWork(
         specification.kind, specification.mode, specification.grid, targets, programs, identity(loaded),
         simulated if specification.mode is CycleSource.SIMULATE else ESTIMATED_CHUNK, "",
     )  # fmt: skip
-    digest = hashlib.sha256(json.dumps(made.about(), sort_keys=True).encode()).hexdigest()
-    return replace(made, digest=digest)
+    digest = hashlib.sha256(json.dumps(work.about(), sort_keys=True).encode()).hexdigest()
+    return replace(work, digest=digest)
 
 
 def _target(specification: SweepSpecification, name: str) -> tuple[Target, str | Target]:
     """Return a target, and its form for workers."""
     is_file = is_target_file(name)
-    found = load_target(specification.path(name) if is_file else name)
-    return found, found if is_file else found.name
+    loaded = load_target(specification.path(name) if is_file else name)
+    return loaded, loaded if is_file else loaded.name
 
 
 def _program(specification: SweepSpecification, name: str) -> SweptProgram:
@@ -300,7 +300,7 @@ def computed(work: SweepWork, number: int) -> Results:
         EngineError: another installation began the sweep.
         ReadError: a condition has no value.
     """
-    refuse_another(work.identity, {name: each for name, each in work.targets.items() if isinstance(each, str)})
+    refuse_another(work.identity, {name: target for name, target in work.targets.items() if isinstance(target, str)})
     results = Results(work.grid.kept(*work.span(number)))
     if work.kind is PointKind.PROGRAM:
         _programs(work, results)
@@ -329,10 +329,10 @@ def _casts(work: SweepWork, results: Results, rows: Integers, point: Mapping[str
     words = {name: None if value is None else str(value) for name, value in point.items()}
     saturation = words.get("saturation")
     target = str(words["target"])
-    held = work.targets[target]
+    loaded = work.targets[target]
     try:
         estimator = estimator_of(
-            held, str(words["src"]), str(words["dst"]), words.get("rounding"),
+            loaded, str(words["src"]), str(words["dst"]), words.get("rounding"),
             None if saturation is None else saturation.lower(), False,
         )  # fmt: skip
     except Exception as error:  # whatever it is, it is a row
@@ -353,19 +353,19 @@ def _extents(work: SweepWork, numbers: Integers) -> tuple[Integers, Integers, In
         axis = next((axis for axis in work.grid.axes if axis.name == name), None)
         if axis is None:
             return None
-        found = axis.values
-        if isinstance(found, range):
-            return found.start + found.step * places[name]
+        axis_values = axis.values
+        if isinstance(axis_values, range):
+            return axis_values.start + axis_values.step * places[name]
         present, which = np.unique(places[name], return_inverse=True)
-        used = [found[place] for place in present.tolist()]  # an axis has more values than a chunk has points
-        values = np.array([-1 if each == DEFAULT else each for each in used], np.int64)[which]
-        defaults = np.array([each == DEFAULT for each in used], np.bool_)[which]
+        used = [axis_values[index] for index in present.tolist()]  # an axis has more values than a chunk has points
+        values = np.array([-1 if value == DEFAULT else value for value in used], np.int64)[which]
+        defaults = np.array([value == DEFAULT for value in used], np.bool_)[which]
         return np.where(defaults, needed("cols"), values) if defaults.any() else values
 
     def needed(name: str) -> Integers:
-        found = column(name)
-        assert found is not None
-        return found
+        extent = column(name)
+        assert extent is not None
+        return extent
 
     rows, cols, stride = needed("rows"), needed("cols"), column("row_stride")
     return rows, cols, cols if stride is None else stride
@@ -375,26 +375,26 @@ def _estimated(
     results: Results, rows: Integers, extents: tuple[Integers, Integers, Integers], estimator: ArrayEstimator
 ) -> None:
     try:
-        found = estimator.many(*extents, None, None, None)
+        estimates = estimator.many(*extents, None, None, None)
     except Exception:  # one of them; which one, each by itself tells
         _one_by_one(results, rows, extents, estimator.one)
         return
-    refused = np.array([reason is not None for reason in found.reasons], np.bool_)
-    results.cycles[rows] = np.where(refused, 0, found.cycles).astype(np.int64)
-    for cause, spent in found.causes.items():
+    refused = np.array([reason is not None for reason in estimates.reasons], np.bool_)
+    results.cycles[rows] = np.where(refused, 0, estimates.cycles).astype(np.int64)
+    for cause, spent in estimates.causes.items():
         results.causes[_PLACE[cause], rows] = spent
     words = {cause: str(cause) for cause in CAUSES}
-    results.bound_by[rows] = [None if each is None else words[each] for each in found.bound_by]
-    results.errors[rows] = found.reasons
+    results.bound_by[rows] = [None if bound is None else words[bound] for bound in estimates.bound_by]
+    results.errors[rows] = estimates.reasons
 
 
 def _one_by_one(
-    results: Results, rows: Integers, extents: tuple[Integers, Integers, Integers], one: Callable[..., Estimate]
+    results: Results, rows: Integers, extents: tuple[Integers, Integers, Integers], estimate: Callable[..., Estimate]
 ) -> None:
-    for row, *shape in zip(rows.tolist(), *(each.tolist() for each in extents), strict=True):
+    for row, *shape in zip(rows.tolist(), *(extent.tolist() for extent in extents), strict=True):
         try:
-            found = one(*shape, None, None, None)
-            results.set(row, found.cycles, found.bound_by, found.causes)
+            bound = estimate(*shape, None, None, None)
+            results.set(row, bound.cycles, bound.bound_by, bound.causes)
         except Exception as error:  # whatever it is, it is a row
             results.fail(row, error)
 
@@ -423,12 +423,12 @@ def _run(work: SweepWork, results: Results, row: int, point: Mapping[str, Settin
 
     target = work.target(point["target"]) if "target" in point else None
     result = run_loaded(load(source, target, None, scalars, prepared), {}, timing_only=True, max_cycles=MAX_CYCLES)
-    found, cycles = limiter(result.timing), result.cycles
+    limit, cycles = limiter(result.timing), result.cycles
     pipes = result.timing.pipes
-    if found is None:
+    if limit is None:
         results.set(row, cycles, Cause.EMPTY, {Cause.EMPTY: cycles})
     else:
-        results.set(row, cycles, found.cause, pipes[found.pipe].causes)
+        results.set(row, cycles, limit.cause, pipes[limit.pipe].causes)
 
 
 def _parameters_and_scalars(
@@ -513,7 +513,7 @@ def batch_of(work: SweepWork, results: Results) -> pa.RecordBatch:
         else pa.nulls(len(failed), schema.field(name).type)
         for name in axis_columns(work)
     ]
-    columns += [pa.array(each, pa.int64(), mask=failed) for each in (results.cycles, *results.causes)]
+    columns += [pa.array(column, pa.int64(), mask=failed) for column in (results.cycles, *results.causes)]
     columns += [
         pa.array(results.bound_by, pa.string()),
         pa.DictionaryArray.from_arrays(failed.astype(np.int32), [OK, FAILED]).cast(pa.string()),
@@ -548,17 +548,17 @@ def _type_of(name: str, axis: Axis | None) -> pa.DataType:
         return pa.int64()
     if axis is None or not is_argument(name):
         return pa.string()
-    if isinstance(axis.values, range) or all(isinstance(each, int) for each in axis.values):
+    if isinstance(axis.values, range) or all(isinstance(value, int) for value in axis.values):
         return pa.int64()
-    return pa.string() if any(isinstance(each, str) for each in axis.values) else pa.float64()
+    return pa.string() if any(isinstance(value, str) for value in axis.values) else pa.float64()
 
 
 def _axis_column(axis: Axis, places: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
     if isinstance(axis.values, range):
         return pa.array(axis.values.start + axis.values.step * places, pa.int64()).cast(kind)
     present, which = np.unique(places, return_inverse=True)
-    used = (axis.values[place] for place in present.tolist())  # an axis has more values than a chunk has points
-    values = [None if each == DEFAULT else str(each) if kind == pa.string() else each for each in used]
+    used = (axis.values[index] for index in present.tolist())  # an axis has more values than a chunk has points
+    values = [None if value == DEFAULT else str(value) if kind == pa.string() else value for value in used]
     return pa.array(values, kind).take(pa.array(which))
 
 

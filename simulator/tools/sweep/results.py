@@ -56,7 +56,7 @@ def write_results(work: SweepWork, ledger: Ledger, path: Path) -> tuple[int, int
                 rows += table.num_rows
                 failed += sum(table["status"].to_numpy() == FAILED)
                 waiting.append(table)
-                if sum(each.num_rows for each in waiting) >= ROW_GROUP:
+                if sum(batch.num_rows for batch in waiting) >= ROW_GROUP:
                     _flush(writer, waiting)
             _flush(writer, waiting)
     except OSError as error:
@@ -108,8 +108,8 @@ def carry_out(specification: SweepSpecification, path: Path, workers: Workers, p
             done += stop - start
             progress(str(work.mode), done, work.grid.combinations)
         rows_written, failed = write_results(work, ledger, path)
-        found = work.identity
-        return ledger.path, rows_written, failed, work.chunks, resumed, found.version, found.facts_digest
+        identity = work.identity
+        return ledger.path, rows_written, failed, work.chunks, resumed, identity.version, identity.facts_digest
 
 
 def task_of(work: SweepWork) -> Task[int, bytes]:
@@ -223,10 +223,10 @@ def _routes(table: pa.Table, what: Sequence[str], how: Sequence[str], x: str) ->
 
 def _fewest_cycles(table: pa.Table, columns: Sequence[str], keys: Sequence[str]) -> list[list[dict[str, Any]]]:
     """Return the fewest cycles by some keys, among rows that agree in some columns."""
-    found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for row in table.group_by([*columns, *keys]).aggregate([("cycles", "min")]).to_pylist():
-        found.setdefault(tuple(row[name] for name in columns), []).append(row)
-    return list(found.values())
+        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return list(groups.values())
 
 
 def _words(given: dict[str, object], names: Sequence[str]) -> str:
@@ -240,34 +240,34 @@ def _words(given: dict[str, object], names: Sequence[str]) -> str:
 
 def _crossings(routes: Sequence[Route]) -> tuple[RouteCrossing, ...]:
     """Return the sizes at which, of two routes for one task, the other one becomes faster."""
-    found = []
-    for one, other in combinations(routes[:MOST_ROUTES], 2):
-        if one.what != other.what:
+    crossings = []
+    for route, other in combinations(routes[:MOST_ROUTES], 2):
+        if route.what != other.what:
             continue
         both = dict(other.points)
-        signs = [(x, cycles - both[x]) for x, cycles in one.points if x in both and cycles != both[x]]
+        signs = [(x, cycles - both[x]) for x, cycles in route.points if x in both and cycles != both[x]]
         for (_, before), (x, after) in pairwise(signs):
             if (before < 0) != (after < 0):
-                faster, slower = (one, other) if before < 0 else (other, one)
-                found.append(RouteCrossing(one.what, faster.how, slower.how, x))
-    return tuple(found)
+                faster, slower = (route, other) if before < 0 else (other, route)
+                crossings.append(RouteCrossing(route.what, faster.how, slower.how, x))
+    return tuple(crossings)
 
 
 def _heats(table: pa.Table, columns: Sequence[str], keys: Sequence[str], x: str) -> tuple[Heat, ...]:
     if len(keys) < 2:
         return ()
-    found = []
+    heats = []
     for rows in sorted(_fewest_cycles(table, columns, keys), key=lambda rows: -len(rows))[:6]:
         cells = []
         for row in rows:
-            each = row["cycles_min"] / (row["rows"] * row["cols"]) if x == _SIZE else row["cycles_min"]
-            cells.append((row[keys[0]], row[keys[1]], each))
-        across, down = (_thinned({cell[place] for cell in cells}) for place in (0, 1))
+            cost = row["cycles_min"] / (row["rows"] * row["cols"]) if x == _SIZE else row["cycles_min"]
+            cells.append((row[keys[0]], row[keys[1]], cost))
+        across, down = (_thinned({cell[position] for cell in cells}) for position in (0, 1))
         kept = [(across.index(a), down.index(b), value) for a, b, value in cells if a in across and b in down]
         pair = [name for name in ("src", "dst", "program") if name in columns]
         name = " ".join((_words(rows[0], pair), _words(rows[0], [name for name in columns if name not in pair])))
-        found.append(Heat(name.strip(), tuple(across), tuple(down), tuple(sorted(kept))))
-    return tuple(found)
+        heats.append(Heat(name.strip(), tuple(across), tuple(down), tuple(sorted(kept))))
+    return tuple(heats)
 
 
 def _thinned(values: set[float]) -> list[float]:

@@ -61,9 +61,9 @@ class Exclusion:
             return False
         if self.condition is None:
             return True
-        known: dict[str, Value] = {name: each for name, each in point.items() if not isinstance(each, float)}
+        values: dict[str, Value] = {name: value for name, value in point.items() if not isinstance(value, float)}
         try:
-            return bool(self.condition.value(known))
+            return bool(self.condition.value(values))
         except ReadError as error:
             raise ReadError(f"exclude.where: {error.message}", span=error.span, legal=error.legal) from None
 
@@ -82,10 +82,10 @@ class Grid:
 
     def places(self, numbers: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         """Return for each axis the index of its value in combinations."""
-        found, left = {}, numbers
+        indices, left = {}, numbers
         for axis in reversed(self.axes):
-            left, found[axis.name] = np.divmod(left, len(axis.values))
-        return {axis.name: found[axis.name] for axis in self.axes}
+            left, indices[axis.name] = np.divmod(left, len(axis.values))
+        return {axis.name: indices[axis.name] for axis in self.axes}
 
     def kept(self, start: int, stop: int) -> NDArray[np.int64]:
         """Return the numbers of the combinations in a range that are not excluded.
@@ -102,13 +102,13 @@ class Grid:
         axes = [axis for axis in self.axes if axis.name in exclusion.names]
         places = self.places(numbers)
         columns = zip(*(places[axis.name].tolist() for axis in axes), strict=True)
-        known: dict[tuple[int, ...], bool] = {}
-        found = np.zeros(len(numbers), np.bool_)
+        verdicts: dict[tuple[int, ...], bool] = {}
+        excluded = np.zeros(len(numbers), np.bool_)
         for row, at in enumerate(columns):
-            if at not in known:
-                known[at] = exclusion.holds({axis.name: axis.values[n] for axis, n in zip(axes, at, strict=True)})
-            found[row] = known[at]
-        return found
+            if at not in verdicts:
+                verdicts[at] = exclusion.holds({axis.name: axis.values[n] for axis, n in zip(axes, at, strict=True)})
+            excluded[row] = verdicts[at]
+        return excluded
 
 
 # The values of one key of a grid: one value, a list, or a range.
@@ -153,9 +153,9 @@ def read_axis(name: str, given: object, span: Span | None, table: str = "grid") 
 
 
 def _axis(name: str, given: object) -> Sequence[Setting]:
-    found: Sequence[Setting]
+    values: Sequence[Setting]
     if isinstance(given, Mapping):
-        found = _range(name, given)
+        values = _range(name, given)
     else:
         items = given if isinstance(given, list | tuple | range) else [given]
         if len(items) > MOST_VALUES:
@@ -166,11 +166,11 @@ def _axis(name: str, given: object) -> Sequence[Setting]:
                 unique.setdefault(meaning(name, value), value)
             if len(unique) > MOST_VALUES:
                 _refuse_count(len(unique))
-        found = tuple(unique.values())
-        _refuse_inexact(name, found)
-    if not found:
+        values = tuple(unique.values())
+        _refuse_inexact(name, values)
+    if not values:
         raise ReadError("the list of values is empty", legal=_legal(name))
-    return found
+    return values
 
 
 def _values(name: str, item: object) -> Sequence[Setting]:
@@ -199,13 +199,13 @@ def _typed_argument(text: str) -> int | str:
 
 def _typed_range(name: str, text: str) -> Sequence[Setting]:
     try:
-        found = read_values(SourceText("", text), 0, len(text))
+        values = read_values(SourceText("", text), 0, len(text))
     except ReadError as error:  # without its place, which is one in the text
         raise ReadError(error.message, legal=_RANGES) from None
-    for value in found:
+    for value in values:
         if isinstance(value, str):
             raise ReadError(f"'{value}' is not an integer", legal=_RANGES)
-    return found
+    return values
 
 
 def _range(name: str, given: Mapping[str, object]) -> Sequence[Setting]:
@@ -229,11 +229,11 @@ def _range(name: str, given: Mapping[str, object]) -> Sequence[Setting]:
         times = numbers["times"]
         if times < 2 or first < 1:
             raise ReadError("the range never reaches its end", legal=_RANGES)
-        found = []
+        values = []
         while first <= last:
-            found.append(first)
+            values.append(first)
             first *= times
-        return _checked(name, tuple(found))
+        return _checked(name, tuple(values))
     step = numbers.get("step", 1)
     if step < 1:
         raise ReadError("the range never reaches its end", legal=_RANGES)
@@ -243,12 +243,12 @@ def _range(name: str, given: Mapping[str, object]) -> Sequence[Setting]:
     return _checked(name, range(first, last + 1, step))
 
 
-def _checked(name: str, found: Sequence[int]) -> Sequence[int]:
-    if not found:
+def _checked(name: str, values: Sequence[int]) -> Sequence[int]:
+    if not values:
         raise ReadError("the range is empty: its end is below its start", legal=_RANGES)
-    for value in (found[0], found[-1]):
+    for value in (values[0], values[-1]):
         meaning(name, value)
-    return found
+    return values
 
 
 def meaning(name: str, value: Setting) -> Setting:
@@ -296,10 +296,10 @@ def _refuse_long(name: str, numbers: Iterable[int]) -> None:
             raise ReadError("an integer does not fit into 64 bits", legal=_legal(name))
 
 
-def _refuse_inexact(name: str, found: Sequence[Setting]) -> None:
+def _refuse_inexact(name: str, values: Sequence[Setting]) -> None:
     """Reject integers beside fractions if their common column, of doubles, would round them."""
-    if any(isinstance(value, float) for value in found):
-        for value in found:
+    if any(isinstance(value, float) for value in values):
+        for value in values:
             if isinstance(value, int) and int(float(value)) != value:
                 raise ReadError(
                     f"{value} is too large to be mixed with fractions",
@@ -388,8 +388,8 @@ def read_specification(given: str | Path | Mapping[str, object]) -> SweepSpecifi
             "cannot be a fact", "is wrong"
         )
         raise ReadError(message, span=error.span, legal=error.legal) from None
-    place, beginning = places_of(path), Span(str(path), 1, 1)
-    return _SpecificationReader(lambda keys: place(keys) or beginning).read(data, path.parent)
+    span_of, beginning = places_of(path), Span(str(path), 1, 1)
+    return _SpecificationReader(lambda keys: span_of(keys) or beginning).read(data, path.parent)
 
 
 def is_target_file(name: str) -> bool:
@@ -400,8 +400,8 @@ def is_target_file(name: str) -> bool:
 class _SpecificationReader:
     """Reader of a specification; `place` returns the position of a key."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, span_of: Place) -> None:
+        self._place = span_of
 
     def read(self, data: Mapping[str, object], folder: Path | None) -> SweepSpecification:
         """Return the whole specification."""
@@ -430,14 +430,14 @@ class _SpecificationReader:
         for key, value in table.items():
             if key not in names and key.partition(".")[0] not in prefixes:
                 self._refuse(("grid", key), f'grid.{key}: unknown key for kind = "{kind}"', legal)
-            for keys, each in _named(key, value):
+            for keys, setting in _named(key, value):
                 name = ".".join(keys)
                 if name.rpartition(".")[2] == "" or name in prefixes:
                     self._refuse(("grid", *keys), f"grid.{name}: missing name after the point", legal)
                 if name in places:
                     self._refuse(("grid", *keys), f"grid.{name} is given twice", ())
                 places[name] = self._place(("grid", *keys))
-                axes.append(Axis(name, read_axis(name, each, places[name])))
+                axes.append(Axis(name, read_axis(name, setting, places[name])))
         given = [axis.name for axis in axes]
         for name in _NEEDED[kind]:
             if name not in given:
@@ -445,41 +445,41 @@ class _SpecificationReader:
         return axes, places
 
     def _exclusions(self, given: object, axes: list[Axis]) -> list[Exclusion]:
-        if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given):
+        if not isinstance(given, list) or not all(isinstance(entry, Mapping) for entry in given):
             self._refuse(("exclude",), "exclude is not a list of tables", ('[[exclude]] where = "rows*cols > 65536"',))
         if len(given) > MOST_EXCLUSIONS:
             self._refuse(("exclude",), f"more than {MOST_EXCLUSIONS} tables [[exclude]]", ())
         return [self._exclusion(number, table, axes) for number, table in enumerate(given)]
 
     def _exclusion(self, number: int, table: Mapping[str, object], axes: list[Axis]) -> Exclusion:
-        known = {axis.name: axis for axis in axes}
-        legal = ("where", *known)
+        axis_of = {axis.name: axis for axis in axes}
+        legal = ("where", *axis_of)
         if not table:
             self._refuse(("exclude", number), "[[exclude]] is empty", legal)
         values: dict[str, frozenset[Setting]] = {}
         condition = None
         for key, value in table.items():
             if key == "where":
-                condition = self._condition(value, self._place(("exclude", number, key)), known)
+                condition = self._condition(value, self._place(("exclude", number, key)), axis_of)
                 continue
-            for inner, each in _named(key, value):
-                place: Keys = ("exclude", number, *inner)
+            for inner, setting in _named(key, value):
+                keys: Keys = ("exclude", number, *inner)
                 name = ".".join(inner)
-                if name not in known:
-                    self._refuse(place, f"exclude.{name}: the grid has no such key", legal)
+                if name not in axis_of:
+                    self._refuse(keys, f"exclude.{name}: the grid has no such key", legal)
                 if name in values:
-                    self._refuse(place, f"exclude.{name} is given twice", ())
-                values[name] = _as_spelt(known[name], read_axis(name, each, self._place(place), "exclude"))
+                    self._refuse(keys, f"exclude.{name} is given twice", ())
+                values[name] = _as_spelt(axis_of[name], read_axis(name, setting, self._place(keys), "exclude"))
         return Exclusion(values, condition)
 
     def _condition(self, text: object, span: Span | None, axes: Mapping[str, Axis]) -> Expression:
         if not isinstance(text, str):
             raise ReadError("exclude.where must be a string", span=span, legal=('where = "rows*cols > 65536"',))
         try:
-            found = Expression(text, span or Span("<exclude>", 1, 1, text), dotted=True)
+            expression = Expression(text, span or Span("<exclude>", 1, 1, text), dotted=True)
         except ReadError as error:
             raise ReadError(f"exclude.where: {error.message}", span=span, legal=error.legal) from None
-        for name in found.names:
+        for name in expression.names:
             if name not in axes:
                 raise ReadError(f"exclude.where: the grid has no '{name}'", span=span, legal=tuple(axes))
             fraction = next((value for value in axes[name].values if isinstance(value, float)), None)
@@ -488,9 +488,9 @@ class _SpecificationReader:
                     f"exclude.where: {name} has fractions, such as {fraction}; conditions take only integers and words",
                     span=span, legal=(f'[[exclude]] "{name}" = {fraction}',),
                 )  # fmt: skip
-        if not found.names:
+        if not expression.names:
             raise ReadError(f"exclude.where: '{text}' does not use a key of the grid", span=span, legal=tuple(axes))
-        return found
+        return expression
 
     def _known(self, keys: Keys, table: Mapping[str, object], legal: tuple[str, ...]) -> None:
         for key in table:
@@ -498,19 +498,19 @@ class _SpecificationReader:
                 self._refuse((*keys, key), f"{'.'.join(map(str, (*keys, key)))}: unknown key", legal)
 
     def _table(self, data: Mapping[str, object], name: str, legal: tuple[str, ...]) -> Mapping[str, object]:
-        found = data.get(name)
-        if not isinstance(found, Mapping):
-            what = f"the table [{name}] is missing" if found is None else f"{name} is not a table"
+        table = data.get(name)
+        if not isinstance(table, Mapping):
+            what = f"the table [{name}] is missing" if table is None else f"{name} is not a table"
             self._refuse((name,), what, legal)
-        return found
+        return table
 
     def _word(self, head: Mapping[str, object], key: str, legal: tuple[str, ...]) -> str:
-        found = head.get(key)
-        if found is None:
+        word = head.get(key)
+        if word is None:
             self._refuse(("sweep",), f"sweep.{key} is missing", legal)
-        if not isinstance(found, str) or found not in legal:
-            self._refuse(("sweep", key), f"sweep.{key}: unknown {key} {shown(found)}", legal)
-        return found
+        if not isinstance(word, str) or word not in legal:
+            self._refuse(("sweep", key), f"sweep.{key}: unknown {key} {shown(word)}", legal)
+        return word
 
     def _refuse(self, keys: Keys, message: str, legal: tuple[str, ...]) -> NoReturn:
         raise ReadError(message, span=self._place(keys), legal=legal)
@@ -519,7 +519,7 @@ class _SpecificationReader:
 def _named(key: str, value: object) -> Iterator[tuple[tuple[str, ...], object]]:
     """Yield the keys on the way to each value: `args` and `option` may be tables, or dotted keys."""
     if key in PREFIXES and isinstance(value, Mapping):
-        yield from (((key, inner), each) for inner, each in value.items())
+        yield from (((key, inner), setting) for inner, setting in value.items())
     else:
         yield (key,), value
 

@@ -56,7 +56,7 @@ def named_bytes(name: str) -> tuple[str, bytes]:
     return "<stdin>" if name == STDIN else name, read_bytes(name, "program")
 
 
-def encoded_target(name: str, place: Span | None = None) -> tuple[VliwTarget, Encoding]:
+def encoded_target(name: str, span: Span | None = None) -> tuple[VliwTarget, Encoding]:
     """Return a target that runs TPC programs, and its encoding; `place` is the position that names it in a text.
 
     Raises:
@@ -66,8 +66,8 @@ def encoded_target(name: str, place: Span | None = None) -> tuple[VliwTarget, En
     try:
         loaded = load_target(name)
     except (ReadError, IllegalError) as error:
-        raise (error if place is None else error.at(place)) from None
-    target = tpc_target(loaded, f"{loaded.name} has no TPC assembly", place)
+        raise (error if span is None else error.at(span)) from None
+    target = tpc_target(loaded, f"{loaded.name} has no TPC assembly", span)
     return target, encoding_of(target)
 
 

@@ -32,12 +32,12 @@ def execute(options: Namespace) -> CommandOutcome:
     file, data = named_bytes(options.file)
     if not data:
         raise ReadError(f"'{file}' is empty", legal=("a raw binary", "an ELF file"))
-    found = disassemble(program_bytes(data, (*encoding.machines, *more), file), encoding, file)
-    written = write_out(options.out, source_text(found, target.name).encode(), options.file)
+    disassembly = disassemble(program_bytes(data, (*encoding.machines, *more), file), encoding, file)
+    written = write_out(options.out, source_text(disassembly, target.name).encode(), options.file)
 
     def shown(_: int) -> Any:
         if options.text and written is None:
-            return plain(source_text(found, target.name))
-        return disassembled_text(found, file, target.name, written)
+            return plain(source_text(disassembly, target.name))
+        return disassembled_text(disassembly, file, target.name, written)
 
-    return CommandOutcome(Disassembled.of(found, file=file, target=target, output=written), shown)
+    return CommandOutcome(Disassembled.of(disassembly, file=file, target=target, output=written), shown)

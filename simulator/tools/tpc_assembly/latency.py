@@ -51,15 +51,17 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     loaded = load_target(options.target)
     target = tpc_target(loaded, f"{loaded.name} has no TPC assembly")
-    known: dict[str, SlottedInstruction] = {}
-    found: list[tuple[str, str, PairDistance | None]] = []
-    for one, other in _pairs(options):
-        producer, consumer = (_read_once(each, target.dialect, known) for each in (one, other))
-        found.append((one.text, other.text, pair_distance(target, producer, consumer)))
-    entries = [pair_entry(target, *each) for each in found]
+    read_texts: dict[str, SlottedInstruction] = {}
+    distances: list[tuple[str, str, PairDistance | None]] = []
+    for first, other in _pairs(options):
+        producer, consumer = (
+            _read_once(instruction_text, target.dialect, read_texts) for instruction_text in (first, other)
+        )
+        distances.append((first.text, other.text, pair_distance(target, producer, consumer)))
+    entries = [pair_entry(target, *pair) for pair in distances]
 
     def text(_: int) -> str:
-        return pair_text(target.name, found, entries)
+        return pair_text(target.name, distances, entries)
 
     document = Latency.of(pairs=entries)
     return CommandOutcome(document, text, code=1 if any(entry is None for entry in entries) else 0)
@@ -88,15 +90,17 @@ def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionT
         yield _InstructionText(file, first, number), _InstructionText(file, second, number, start)
 
 
-def _read_once(written: _InstructionText, dialect: Dialect, known: dict[str, SlottedInstruction]) -> SlottedInstruction:
+def _read_once(
+    written: _InstructionText, dialect: Dialect, instructions: dict[str, SlottedInstruction]
+) -> SlottedInstruction:
     """Return the only instruction of a text in its slot; equal texts are read once, and errors name the position."""
-    if written.text not in known:
+    if written.text not in instructions:
         try:
-            known[written.text] = _instruction(written.text, written, dialect)
+            instructions[written.text] = _instruction(written.text, written, dialect)
         except CastsimError:
             # Read again where it stands, so that the error says so.
-            known[written.text] = _instruction(written.in_place, written, dialect)
-    return known[written.text]
+            instructions[written.text] = _instruction(written.in_place, written, dialect)
+    return instructions[written.text]
 
 
 def _instruction(text: str, written: _InstructionText, dialect: Dialect) -> SlottedInstruction:

@@ -36,7 +36,7 @@ def execute(options: Namespace) -> CommandOutcome:
     file, target, program, own = _kernel(options) if is_kernel else (*_assembly(options), tuple)
     flow = Flow(program, target)
     findings, noticed = own(breaches(flow)), own(notices(flow))
-    certain, possible = ([found for found in findings if found.certain is sure] for sure in (True, False))
+    certain, possible = ([finding for finding in findings if finding.certain is sure] for sure in (True, False))
     document = Lint.of(
         program=file, target=target, rules=[*RULES], lint=certain, lint_possible=possible, notices=noticed
     )
@@ -44,7 +44,7 @@ def execute(options: Namespace) -> CommandOutcome:
     return CommandOutcome(
         document,
         lambda _: stacked(*lint_section(findings), *notice_section(noticed)),
-        code=1 if any(found.certain for found in findings) else 0,
+        code=1 if any(finding.certain for finding in findings) else 0,
     )
 
 

@@ -86,29 +86,29 @@ class Disassembled(CommandDocument, name="disasm"):
     output: str | None = says("The output file of the text; null if none was written.")
 
 
-def disassembled_text(found: Disassembly, file: str, target: str, output: Path | None) -> Text:
+def disassembled_text(disassembly: Disassembly, file: str, target: str, output: Path | None) -> Text:
     """Return the listing of a binary, or the output file of its text; also how much of it is unknown."""
-    lines = [f"{file}: {target}", *_listing(found)] if output is None else [f"{output}: assembly for {target}"]
-    unknown = sum(not line.known for line in found.lines)
+    lines = [f"{file}: {target}", *_listing(disassembly)] if output is None else [f"{output}: assembly for {target}"]
+    unknown = sum(not line.known for line in disassembly.lines)
     if unknown:
-        lines += ["", f"unknown: {unknown} of {len(found.lines)} lines are not bundles of {target}"]
+        lines += ["", f"unknown: {unknown} of {len(disassembly.lines)} lines are not bundles of {target}"]
     return Text("\n".join(lines), no_wrap=True)
 
 
-def source_text(found: Disassembly, target: str) -> str:
+def source_text(disassembly: Disassembly, target: str) -> str:
     """Return text that names its target and assembles to the same bytes."""
-    return f"// castsim: target {target}\n{found.text()}"
+    return f"// castsim: target {target}\n{disassembly.text()}"
 
 
-def _listing(found: Disassembly) -> Iterator[str]:
+def _listing(disassembly: Disassembly) -> Iterator[str]:
     """Yield a line per bundle: address, bytes, text; labels and directives are on separate lines."""
-    width = max((2 * len(line.code) for line in found.lines), default=0)
-    for line in found.lines:
+    width = max((2 * len(line.code) for line in disassembly.lines), default=0)
+    for line in disassembly.lines:
         yield from (f"\n{line.address:08x} <{label}>:" for label in line.labels)
         yield from (f"{'':10}{directive}" for directive in line.directives)
         yield f"{line.address:8x}: {_words(line):{width + width // 16}} {_text(line)}"
-    end = sum(len(line.code) for line in found.lines)
-    yield from (f"\n{end:08x} <{label}>:" for label in found.end_labels)
+    end = sum(len(line.code) for line in disassembly.lines)
+    yield from (f"\n{end:08x} <{label}>:" for label in disassembly.end_labels)
 
 
 def _words(line: ListedLine) -> str:
@@ -154,30 +154,32 @@ class Unswizzled(CommandDocument, name="unswizzle"):
 
 
 @composed
-def unswizzle_text(found: Compared, output: Path | None) -> Iterator[RenderableType]:
+def unswizzle_text(comparison: Compared, output: Path | None) -> Iterator[RenderableType]:
     """Yield cycles before and after, a row per block with lane moves, and the new program or its file."""
-    before, after = found.cycles
-    yield Text(f"{found.file}, target {found.target.name}", style="bold")
-    if not found.elimination.blocks:
+    before, after = comparison.cycles
+    yield Text(f"{comparison.file}, target {comparison.target.name}", style="bold")
+    if not comparison.elimination.blocks:
         yield Text("no block moves lanes: nothing to remove")
         return
-    made = table("lines", "removed", ">VPU operations", ">bundles", "outcome")
-    for block in found.elimination.blocks:
-        made.add_row(
+    block_table = table("lines", "removed", ">VPU operations", ">bundles", "outcome")
+    for block in comparison.elimination.blocks:
+        block_table.add_row(
             f"{block.lines[0]}-{block.lines[1]}",
             ", ".join(f"{count} {name}" for name, count in block.removed) or "-",
             _change(block.operations) if block.reason is None else "-",
             _change(block.bundles) if block.reason is None else "-",
             Text("rewritten") if block.reason is None else Text(f"kept: {block.reason}", style="yellow"),
         )
-    yield made
-    if not found.elimination.changed:
+    yield block_table
+    if not comparison.elimination.changed:
         return
-    yield Text(f"{before} cycles before, {after} after: {found.saved} saved ({100 * found.saved / before:.1f} %)")
-    yield Text(f"outputs unchanged, bit by bit: {', '.join(found.same_outputs)}")
+    yield Text(
+        f"{before} cycles before, {after} after: {comparison.saved} saved ({100 * comparison.saved / before:.1f} %)"
+    )
+    yield Text(f"outputs unchanged, bit by bit: {', '.join(comparison.same_outputs)}")
     if output is None:
         yield Text("")
-        yield Text(found.elimination.text.rstrip("\n"), no_wrap=True, overflow="ignore")
+        yield Text(comparison.elimination.text.rstrip("\n"), no_wrap=True, overflow="ignore")
     else:
         yield Text(f"{output}: the new program")
 
@@ -226,11 +228,11 @@ class Latency(CommandDocument, name="latency", version=2):
     """One entry per pair; null if the instructions share no register and no rule applies."""
 
 
-def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDistance | None) -> Document | None:
+def pair_entry(target: VliwTarget, producer: str, consumer: str, distance: PairDistance | None) -> Document | None:
     """Return a pair as data; None if the instructions share nothing and no rule applies."""
-    if found is None:
+    if distance is None:
         return None
-    shared = found.shared
+    shared = distance.shared
     latency = None if shared is None else shared.latency
     return Distance.of(
         producer=producer.strip(),
@@ -238,48 +240,50 @@ def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDist
         register_=None if shared is None else shared.register,
         consumer_operand=None if shared is None else shared.operand,
         distance_bundles=None if latency is None else latency.distance,
-        latency_cycles=found.latency_cycles or None,
-        minimum_bundles=found.minimum,
+        latency_cycles=distance.latency_cycles or None,
+        minimum_bundles=distance.minimum,
         producer_stage=None if latency is None else _stage(latency.producer_stage),
         consumer_stage=None if latency is None else _stage(latency.consumer_stage),
         entry_port=None if latency is None else latency.entry_port,
-        rule="; ".join(_rules(found)),
-        source="; ".join(_sources(target, found)),
+        rule="; ".join(_rules(distance)),
+        source="; ".join(_sources(target, distance)),
     )
 
 
 def pair_text(
-    target: str, found: Sequence[tuple[str, str, PairDistance | None]], entries: Sequence[Document | None]
+    target: str, distances: Sequence[tuple[str, str, PairDistance | None]], entries: Sequence[Document | None]
 ) -> str:
     """Return the answers as text, the distance first."""
-    blocks = (_pair_block(target, *each, entry) for each, entry in zip(found, entries, strict=True))
+    blocks = (_pair_block(target, *pair, entry) for pair, entry in zip(distances, entries, strict=True))
     return "\n".join(blocks)
 
 
-def _pair_block(target: str, producer: str, consumer: str, found: PairDistance | None, entry: Document | None) -> str:
+def _pair_block(
+    target: str, producer: str, consumer: str, distance: PairDistance | None, entry: Document | None
+) -> str:
     pair = f"{producer.strip()} -> {consumer.strip()}"
-    if found is None or entry is None:
+    if distance is None or entry is None:
         return f"{pair}\n  no distance: the second reads nothing that the first writes, and no rule is about the pair"
-    lines = [f"{_bundles(_needed(found))} on {target}: {pair}"]
-    if found.shared is not None:
-        latency = found.shared.latency
+    lines = [f"{_bundles(_needed(distance))} on {target}: {pair}"]
+    if distance.shared is not None:
+        latency = distance.shared.latency
         stages = (
             f"written in {entry['producer_stage']}, read in {entry['consumer_stage']} through {entry['entry_port']}"
             if latency.producer_stage is not None
             else "not by stages"
         )
-        where = f"{found.shared.register} as {found.shared.operand}"
+        where = f"{distance.shared.register} as {distance.shared.operand}"
         lines.append(f"  {_bundles(latency.distance)} until {where} is up to date: {stages}")
-    if found.latency_cycles:
-        lines.append(f"  the core is stalled until {found.latency_cycles} cycles after the access (element_loads)")
-    if found.minimum is not None:
-        lines.append(f"  {_bundles(found.minimum)} at least by issue rules")
+    if distance.latency_cycles:
+        lines.append(f"  the core is stalled until {distance.latency_cycles} cycles after the access (element_loads)")
+    if distance.minimum is not None:
+        lines.append(f"  {_bundles(distance.minimum)} at least by issue rules")
     return "\n".join([*lines, f"  rule: {entry['rule']}", f"  source: {entry['source']}"])
 
 
-def _needed(found: PairDistance) -> int:
+def _needed(pair_distance: PairDistance) -> int:
     """Return the smallest distance that keeps the pair correct and obeys the issue rules."""
-    return next(distance for distance in count() if found.allows(distance))
+    return next(distance for distance in count() if pair_distance.allows(distance))
 
 
 def _bundles(number: int) -> str:
@@ -290,16 +294,16 @@ def _stage(number: int | None) -> str | None:
     return None if number is None else stage_name(number)
 
 
-def _rules(found: PairDistance) -> Iterator[str]:
-    if found.shared is not None:
-        steps = found.shared.latency.steps
+def _rules(distance: PairDistance) -> Iterator[str]:
+    if distance.shared is not None:
+        steps = distance.shared.latency.steps
         yield f"{steps[-1]}" if len(steps) == 1 else f"{steps[-1]} (after: {', '.join(steps[:-1])})"
-    yield from dict.fromkeys(rule.rule for rule in found.rules)
+    yield from dict.fromkeys(rule.rule for rule in distance.rules)
 
 
-def _sources(target: VliwTarget, found: PairDistance) -> Iterator[str]:
-    if found.shared is not None:
-        latency = found.shared.latency
+def _sources(target: VliwTarget, distance: PairDistance) -> Iterator[str]:
+    if distance.shared is not None:
+        latency = distance.shared.latency
         facts: list[Fact] = (
             [] if latency.rule in (DistanceRule.RESEED, DistanceRule.TENSOR_REGISTER) else [target.stages_fact]
         )
@@ -307,7 +311,7 @@ def _sources(target: VliwTarget, found: PairDistance) -> Iterator[str]:
         facts += [deciding] if deciding is not None else []
         for source in dict.fromkeys(fact.source for fact in facts):
             yield f"{source} ({_PAGE} 6.1)"
-    if found.rules:
+    if distance.rules:
         yield f"{target.bundle_distances_fact.source} ({_PAGE} 6.2)"
 
 

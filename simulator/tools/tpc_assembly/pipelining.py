@@ -51,9 +51,9 @@ def place_all(
             continue
         entering = list(entering_block(shape, placed, number, placer))
         placed[number] = placer.place(block, entering, policies[number])
-    found = [each for each in placed if each is not None]
-    settle(shape, found, placer)
-    return found
+    blocks = [placement for placement in placed if placement is not None]
+    settle(shape, blocks, placer)
+    return blocks
 
 
 def entering_block(
@@ -68,9 +68,9 @@ def entering_block(
         own = placed[block]
         if own is None:
             continue
-        for operation, (place, slot) in own.places.items():
-            if gap + own.length - place < reach:
-                yield Entering(operation, slot, gap + own.length - place, pad)
+        for operation, (bundle, slot) in own.places.items():
+            if gap + own.length - bundle < reach:
+                yield Entering(operation, slot, gap + own.length - bundle, pad)
         if gap + own.length >= reach:
             continue
         for step in shape.into[block]:
@@ -106,15 +106,15 @@ def _too_near(shape: BlockGraph, schedule: Schedule, placer: Placer) -> _Missing
     """Return a block that must become longer, and by how many bundles; None if all distances hold."""
     reach, needed = placer.distances.reach, placer.distances.needed
     for number, own in enumerate(schedule):
-        early = [(operation, place, slot) for operation, (place, slot) in own.places.items() if place < reach]
-        for each in entering_block(shape, schedule, number, placer):
-            for operation, place, slot in early:
-                distance = each.gap + place
-                wanted = needed(each.operation, each.slot, operation, slot)
+        early = [(operation, bundle, slot) for operation, (bundle, slot) in own.places.items() if bundle < reach]
+        for entrance in entering_block(shape, schedule, number, placer):
+            for operation, bundle, slot in early:
+                distance = entrance.gap + bundle
+                wanted = needed(entrance.operation, entrance.slot, operation, slot)
                 if wanted is not None and distance < wanted:
-                    return _between(shape, schedule, each, number, wanted - distance)
-                if distance in placer.distances.barred(each.operation, each.slot, operation, slot):
-                    return _between(shape, schedule, each, number, 1)
+                    return _between(shape, schedule, entrance, number, wanted - distance)
+                if distance in placer.distances.barred(entrance.operation, entrance.slot, operation, slot):
+                    return _between(shape, schedule, entrance, number, 1)
     return None
 
 
@@ -137,9 +137,9 @@ def _too_short(shape: BlockGraph, schedule: Schedule, placer: Placer) -> _Missin
         for block in range(loop.start, loop.end):
             end = shape.blocks[block].end
             if end is not None and is_jump(end) and innermost(shape.loops, block) is loop:
-                place = starts[block] + schedule[block].places[end][0]
+                bundle = starts[block] + schedule[block].places[end][0]
                 goal = starts[shape.goal(end)]
-                wanted = max(wanted, rules.jump_before_end - (starts[loop.end] - place))
+                wanted = max(wanted, rules.jump_before_end - (starts[loop.end] - bundle))
                 wanted = max(wanted, rules.target_before_end - (starts[loop.end] - goal))
             wanted = max(wanted, _iterator_reads(shape, schedule, placer, loop, block, starts))
         if wanted > 0:
@@ -154,19 +154,19 @@ def _iterator_reads(
     rules = placer.operations.target.loop_rules
     name = shape.iterator(loop)
     places = [
-        starts[block] + place
-        for operation, (place, slot) in schedule[block].places.items()
+        starts[block] + bundle
+        for operation, (bundle, slot) in schedule[block].places.items()
         if slot is Slot.VPU and name in placer.operations.touched(operation).reads
     ]
-    return max((rules.iterator_at_end + 1 - (starts[loop.end] - place) for place in places), default=0)
+    return max((rules.iterator_at_end + 1 - (starts[loop.end] - bundle) for bundle in places), default=0)
 
 
 def first_bundles(schedule: Schedule) -> list[int]:
     """Return the number of the first bundle of every block, and of the end."""
-    found = [0]
+    starts = [0]
     for placed in schedule:
-        found.append(found[-1] + placed.length)
-    return found
+        starts.append(starts[-1] + placed.length)
+    return starts
 
 
 # Modulo scheduling: one trip of a loop in bundles such that a new trip can begin every so many bundles.
@@ -219,15 +219,15 @@ class LoopTrip:
 
     def _barring(self) -> list[list[int]]:
         """Return for every instruction the others that rules of issue keep from some distances to it, in any slots."""
-        found: list[list[int]] = [[] for _ in self.operations]
+        neighbours: list[list[int]] = [[] for _ in self.operations]
         distances = self.placer.distances
         for number, first in enumerate(self.operations):
             for other, second in enumerate(self.operations) if distances.begins(first) else ():
                 pairs = product(first.slots, second.slots)
                 if any(distances.barred(first, slot, second, second_slot) for slot, second_slot in pairs):
-                    found[number].append(other)
-                    found[other].append(number)
-        return [list(dict.fromkeys(each)) for each in found]
+                    neighbours[number].append(other)
+                    neighbours[other].append(number)
+        return [list(dict.fromkeys(others)) for others in neighbours]
 
     def needed(self, first: int, slot: Slot, second: int, second_slot: Slot) -> int | None:
         """Return the smallest distance between two instructions; see `Distances.needed`."""
@@ -237,17 +237,17 @@ class LoopTrip:
         return next(iter(self.operations[number].slots))
 
     def _heights(self) -> list[int]:
-        found = [0] * len(self.operations)
+        heights = [0] * len(self.operations)
         for number in range(len(self.operations) - 1, -1, -1):
             for edge in self.behind[number]:
                 if edge.trips == 0:
                     needed = self.needed(number, self._slot(number), edge.other, self._slot(edge.other)) or 0
-                    found[number] = max(found[number], found[edge.other] + needed)
-        return found
+                    heights[number] = max(heights[number], heights[edge.other] + needed)
+        return heights
 
     def least_interval(self) -> int:
         """Return the smallest interval that the slots and the cycles of dependences allow."""
-        slots = [next(iter(each.slots)) for each in self.operations if len(each.slots) == 1]
+        slots = [next(iter(operation.slots)) for operation in self.operations if len(operation.slots) == 1]
         low = max([1, -(-len(self.operations) // len(Slot)), *(slots.count(slot) for slot in Slot)])
         edges = self._edges()
         if self._consistent(edges, low):
@@ -262,13 +262,13 @@ class LoopTrip:
 
     def _edges(self) -> list[tuple[int, int, int, int]]:
         """Return the dependences: the earlier instruction, the later one, its trip, and the smallest distance."""
-        found = []
+        edges = []
         for second, before in enumerate(self.before):
             for first in {edge.other for edge in before}:
                 pairs = product(self.operations[first].slots, self.operations[second].slots)
-                needed = min(self.needed(first, one, second, two) or 0 for one, two in pairs)
-                found.append((first, second, 0 if first < second else 1, needed))
-        return found
+                needed = min(self.needed(first, first_slot, second, two) or 0 for first_slot, two in pairs)
+                edges.append((first, second, 0 if first < second else 1, needed))
+        return edges
 
     def _consistent(self, edges: Sequence[tuple[int, int, int, int]], interval: int) -> bool:
         """Return whether places at an interval can keep all dependences, slots aside (Bellman and Ford)."""
@@ -276,9 +276,9 @@ class LoopTrip:
         for _ in range(len(places) + 1):
             changed = False
             for first, second, trips, needed in edges:
-                place = places[first] + needed - trips * interval
-                if place > places[second]:
-                    places[second], changed = place, True
+                bundle = places[first] + needed - trips * interval
+                if bundle > places[second]:
+                    places[second], changed = bundle, True
             if not changed:
                 return True
         return False
@@ -303,13 +303,13 @@ class ModuloSchedule:
         for _ in range(_BUDGET * len(trip.operations)):
             if not waiting or self._budget.positions <= 0:
                 break
-            number = max(waiting, key=lambda each: (trip.heights[each], -each))
+            number = max(waiting, key=lambda candidate: (trip.heights[candidate], -candidate))
             waiting.discard(number)
             waiting |= self._put(number)
         if waiting:
             return None
-        start = min(place for place, _ in self._places.values())
-        return {trip.operations[number]: (place - start, slot) for number, (place, slot) in self._places.items()}
+        start = min(bundle for bundle, _ in self._places.values())
+        return {trip.operations[number]: (bundle - start, slot) for number, (bundle, slot) in self._places.items()}
 
     def _put(self, number: int) -> set[int]:
         """Place an instruction; return those that lose their places."""
@@ -334,55 +334,55 @@ class ModuloSchedule:
 
     def _remove(self, numbers: set[int]) -> None:
         for number in numbers:
-            place, _ = self._places.pop(number)
-            self._rows[place % self._interval].discard(number)
+            bundle, _ = self._places.pop(number)
+            self._rows[bundle % self._interval].discard(number)
 
     def _earliest(self, number: int, slot: Slot) -> int:
-        found = 0
+        earliest = 0
         for edge in self._trip.before[number]:
             if edge.other in self._places and edge.other != number:
-                place, own = self._places[edge.other]
+                bundle, own = self._places[edge.other]
                 needed = self._trip.needed(edge.other, own, number, slot) or 0
-                found = max(found, place + needed - edge.trips * self._interval)
-        return found
+                earliest = max(earliest, bundle + needed - edge.trips * self._interval)
+        return earliest
 
     def _violated(self, number: int) -> set[int]:
         """Return the placed instructions that are too close before or after one."""
-        place, slot = self._places[number]
-        found = set()
+        bundle, slot = self._places[number]
+        violated = set()
         for edge in self._trip.behind[number]:
             if edge.other in self._places and edge.other != number:
                 other, own = self._places[edge.other]
                 needed = self._trip.needed(number, slot, edge.other, own) or 0
-                if other + edge.trips * self._interval - place < needed:
-                    found.add(edge.other)
-        return found
+                if other + edge.trips * self._interval - bundle < needed:
+                    violated.add(edge.other)
+        return violated
 
     def _rivals(self, number: int, slot: Slot, at: int) -> set[int]:
         """Return the placed instructions that conflict with this one in their places."""
         trip = self._trip
         self._budget.positions -= 1
         same = {other: self._places[other][1] for other in self._rows[at % self._interval] if other != number}
-        found = {other for other, own in same.items() if own is slot}
-        rest = [(trip.operations[other], own) for other, own in same.items() if other not in found]
+        rivals = {other for other, own in same.items() if own is slot}
+        rest = [(trip.operations[other], own) for other, own in same.items() if other not in rivals]
         if not trip.placer.room.shared_by([*rest, (trip.operations[number], slot)]):
-            found |= set(same)
-        return found | self._barred(number, slot, at)
+            rivals |= set(same)
+        return rivals | self._barred(number, slot, at)
 
     def _barred(self, number: int, slot: Slot, at: int) -> set[int]:
         """Return the instructions at distances that issue rules bar."""
         barred, operations = self._trip.placer.distances.barred, self._trip.operations
-        found = set()
+        conflicts = set()
         for other in self._trip.barring[number]:
             if other not in self._places:
                 continue
-            place, own = self._places[other]
+            bundle, own = self._places[other]
             behind = barred(operations[other], own, operations[number], slot)
             ahead = barred(operations[number], slot, operations[other], own)
-            near = any((at - place - distance) % self._interval == 0 for distance in behind)
-            if near or any((place - at - distance) % self._interval == 0 for distance in ahead):
-                found.add(other)
-        return found - {number}
+            near = any((at - bundle - distance) % self._interval == 0 for distance in behind)
+            if near or any((bundle - at - distance) % self._interval == 0 for distance in ahead):
+                conflicts.add(other)
+        return conflicts - {number}
 
 
 _UNROLLED = (1, 2, 3, 4, 5, 6, 8)
@@ -407,7 +407,7 @@ class PipelinedText:
     @property
     def static(self) -> int:
         """The bundles of the text."""
-        return sum(each.length for each in self.schedule)
+        return sum(placed.length for placed in self.schedule)
 
 
 def pipelined(
@@ -419,14 +419,19 @@ def pipelined(
     budget = SearchBudget()
     while budget.positions > 0:
         loop = next(
-            (each for each in _eligible(current.shape, operations) if _label(current.shape, each) not in done), None
+            (
+                eligible
+                for eligible in _eligible(current.shape, operations)
+                if _label(current.shape, eligible) not in done
+            ),
+            None,
         )
         if loop is None:
             return
         done.add(_label(current.shape, loop))
-        found = _best(current, loop, most, operations, placer, budget)
-        if found is not None:
-            current = found
+        candidate = _best(current, loop, most, operations, placer, budget)
+        if candidate is not None:
+            current = candidate
             yield current
 
 
@@ -436,8 +441,8 @@ def _placed(
     shape = BlockGraph(list(blocks), operations.target)
     without_unread(shape, operations)
     own = {
-        block: PlacedBlock({key: each.places[key] for key in block.operations}, each.length)
-        for block, each in fixed.items()
+        block: PlacedBlock({key: placement.places[key] for key in block.operations}, placement.length)
+        for block, placement in fixed.items()
     }
     schedule = place_all(shape, placer(shape), [PlacementPolicy()] * len(blocks), own)
     return PipelinedText(blocks, fixed, shape, schedule)
@@ -448,14 +453,19 @@ def _placed(
 
 def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[LoopShape]:
     """Yield the loops of one block with a known number of trips and an iterator that is never read."""
-    read = {name for block in shape.blocks for each in block.all for name in operations.touched(each).reads}
+    read = {name for block in shape.blocks for operation in block.all for name in operations.touched(operation).reads}
     for loop in shape.loops:
         inner = shape.blocks[loop.start : loop.end]
         full = [block for block in inner if block.all]
         end = shape.head(loop)
         label = _label(shape, loop)
         plain = len(full) == 1 and full[0].end is None and not any(block.labels for block in inner)
-        used = [each for block in shape.blocks for each in block.all if LabelUse(label) in each.instruction.operands]
+        used = [
+            operation
+            for block in shape.blocks
+            for operation in block.all
+            if LabelUse(label) in operation.instruction.operands
+        ]
         alone = plain and len(used) == 1 and shape.iterator(loop) not in read
         if alone and end.instruction.predicate is None and _trips(end) is not None:
             yield loop
@@ -464,40 +474,44 @@ def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[LoopSh
 def _with_inductions(blocks: Sequence[BasicBlock], operations: OperationLookup) -> tuple[BasicBlock, ...]:
     """Return blocks in which variables count the trips of loops whose iterators only their bodies read."""
     shape = BlockGraph(list(blocks), operations.target)
-    found = list(blocks)
+    updated = list(blocks)
     for loop in shape.loops:
         inner, end = shape.blocks[loop.start : loop.end], shape.head(loop)
         cell, full = shape.iterator(loop), [block for block in inner if block.all]
         start, step = (end.instruction.operand(role) for role in ("start", "step"))
-        touched = {number: [operations.touched(each) for each in block.all] for number, block in enumerate(blocks)}
-        readers = {number for number, own in touched.items() if any(cell in each.reads for each in own)}
+        touched = {
+            number: [operations.touched(operation) for operation in block.all] for number, block in enumerate(blocks)
+        }
+        readers = {number for number, own in touched.items() if any(cell in touch.reads for touch in own)}
         others = [other for other in shape.loops if shape.iterator(other) == cell]
         alone = all(any(other.holds(number) for other in others) for number in readers)
         if len(full) != 1 or full[0].end is not None or _trips(end) is None or not alone:
             continue
         body = shape.blocks.index(full[0])
-        if body not in readers or any(cell in each.writes for each in touched[body]):
+        if body not in readers or any(cell in touch.writes for touch in touched[body]):
             continue
         assert isinstance(start, Immediate) and isinstance(step, Immediate)
         counter, iterator = operations.names.fresh(File.S, "trip"), Register(File.S, int(cell.removeprefix(File.S)))
-        place = Register(File.S, counter.base)
+        register = Register(File.S, counter.base)
         first, later = (
             written_as(text, "<loop>", widened(operations.target.dialect))
-            for text in (f"mov.i32 {place}, {start.value}", f"add.i32 {place}, {place}, {step.value}")
+            for text in (f"mov.i32 {register}, {start.value}", f"add.i32 {register}, {register}, {step.value}")
         )
-        head = found[loop.head]
-        began, counts = (ScheduledOperation(each.slots, end.span) for each in (first, later))
-        found[loop.head] = BasicBlock(head.labels, [*head.operations, began], head.end)
-        changed = [_reading(each, iterator, place) for each in full[0].operations]
-        found[body] = BasicBlock(full[0].labels, [*changed, counts])
-    return tuple(found)
+        head = updated[loop.head]
+        began, counts = (ScheduledOperation(operation.slots, end.span) for operation in (first, later))
+        updated[loop.head] = BasicBlock(head.labels, [*head.operations, began], head.end)
+        changed = [_reading(operation, iterator, register) for operation in full[0].operations]
+        updated[body] = BasicBlock(full[0].labels, [*changed, counts])
+    return tuple(updated)
 
 
 def _reading(operation: ScheduledOperation, old: Register, new: Register) -> ScheduledOperation:
     """Return an instruction that reads another register."""
     slots = {
-        slot: replace(each, operands=tuple(new if operand == old else operand for operand in each.operands))
-        for slot, each in operation.slots.items()
+        slot: replace(
+            instruction, operands=tuple(new if operand == old else operand for operand in instruction.operands)
+        )
+        for slot, instruction in operation.slots.items()
     }
     return ScheduledOperation(slots, operation.span, operation.fresh)
 
@@ -533,7 +547,7 @@ def _best(
     trips = _trips(shape.head(loop))
     assert trips is not None
     body = next(block for block in shape.blocks[loop.start : loop.end] if block.all)
-    own = sum(each.length for each in current.schedule[loop.start : loop.end])
+    own = sum(placed.length for placed in current.schedule[loop.start : loop.end])
     best, shortest = None, current.static - own + own * trips
     for times in _UNROLLED:
         if trips % times or len(body.operations) * times > _MOST_OPERATIONS:
@@ -545,23 +559,23 @@ def _best(
             if interval * (trips // times) >= shortest or budget.positions <= 0:
                 break
             places = ModuloSchedule(trip, interval, budget).places()
-            found = None
+            candidate = None
             if places is not None:
                 budget.positions -= _POSITIONS_OF_TEXT * sum(len(block.all) for block in current.blocks)
-                found = _at_interval(current, loop, trip, places, interval, trips // times, operations, placer)
-            if found is None or (most is not None and found.static > most):
+                candidate = _at_interval(current, loop, trip, places, interval, trips // times, operations, placer)
+            if candidate is None or (most is not None and candidate.static > most):
                 continue
-            kernel = sum(each.length for each in found.schedule[loop.start : loop.end])
-            total = found.static - kernel + kernel * (_trips(found.shape.head(loop)) or 0)
+            kernel = sum(placed.length for placed in candidate.schedule[loop.start : loop.end])
+            total = candidate.static - kernel + kernel * (_trips(candidate.shape.head(loop)) or 0)
             if total < shortest:
-                best, shortest = found, total
+                best, shortest = candidate, total
             break
     return best
 
 
 def _trip(body: BasicBlock, times: int, operations: OperationLookup, placer: Placer) -> LoopTrip:
     """Return some trips of a body as one."""
-    written = BasicBlock([], [copies(each) for _ in range(times) for each in body.operations])
+    written = BasicBlock([], [copies(operation) for _ in range(times) for operation in body.operations])
     return LoopTrip(renamed(written.operations, operations), placer)
 
 
@@ -576,23 +590,30 @@ def _at_interval(
     placer: NewPlacer,
 ) -> PipelinedText | None:
     """Return the text with a loop pipelined at an interval; None if the loop has fewer rounds than stages."""
-    stages = 1 + max(place for place, _ in places.values()) // interval
+    stages = 1 + max(bundle for bundle, _ in places.values()) // interval
     if rounds < stages:
         return None
-    stage = {each: place // interval for each, (place, _) in places.items()}
+    stage = {operation: bundle // interval for operation, (bundle, _) in places.items()}
     # In a bundle the earlier trips first: what they read there, a later trip may overwrite.
-    order = sorted(places, key=lambda each: (places[each][0] % interval, -stage[each], trip.operations.index(each)))
-    before = [copies(each) for number in range(stages - 1) for each in order if stage[each] <= number]
-    behind = [copies(each) for number in range(stages - 1) for each in order if stage[each] > number]
+    order = sorted(
+        places,
+        key=lambda operation: (places[operation][0] % interval, -stage[operation], trip.operations.index(operation)),
+    )
+    before = [copies(scheduled) for number in range(stages - 1) for scheduled in order if stage[scheduled] <= number]
+    behind = [copies(scheduled) for number in range(stages - 1) for scheduled in order if stage[scheduled] > number]
     kernel = BasicBlock([], list(order))
-    fixed = {kernel: PlacedBlock({each: (places[each][0] % interval, places[each][1]) for each in order}, interval)}
+    fixed = {
+        kernel: PlacedBlock(
+            {scheduled: (places[scheduled][0] % interval, places[scheduled][1]) for scheduled in order}, interval
+        )
+    }
     blocks = list(current.blocks)
     old = blocks[loop.head]
     end = _loop(current.shape.head(loop), rounds - stages + 1, operations)
     head = BasicBlock(old.labels, [*old.operations, *before], end)
     label = _label(current.shape, loop)
     following = blocks[loop.end]
-    rest = BasicBlock([each for each in following.labels if each != label], following.operations, following.end)
+    rest = BasicBlock([name for name in following.labels if name != label], following.operations, following.end)
     outside = any(other.end == loop.end for other in current.shape.loops if other is not loop)
     if rest.labels or outside:
         tail = [BasicBlock([label], behind), rest]

@@ -53,45 +53,46 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     file, text = read_assembly(options.file, "schedule", "is scheduled by `castsim run` itself")
     target = chosen_target(text, file, options.target)
-    found = schedule(text, file, target, statements_of(options), longer=options.longer_text)
-    written = write_out(options.out, found.text.encode(), options.file)
+    result = schedule(text, file, target, statements_of(options), longer=options.longer_text)
+    written = write_out(options.out, result.text.encode(), options.file)
     document = {
         "schema_version": Schedule.VERSION,
         "file": file,
         "target": target.name,
         "output": None if written is None else str(written),
-        "method": found.method,
-        "bundles": {"static": found.length.static, "executed": found.length.executed},
-        "padding": {"static": found.padding.static, "executed": found.padding.executed},
-        "registers": {name: list(registers) for name, registers in found.registers.items()},
+        "method": result.method,
+        "bundles": {"static": result.length.static, "executed": result.length.executed},
+        "padding": {"static": result.padding.static, "executed": result.padding.executed},
+        "registers": {name: list(registers) for name, registers in result.registers.items()},
         "removed": [
-            {"line": each.span.line, "instruction": print_instruction(each.instruction)} for each in found.removed
+            {"line": operation.span.line, "instruction": print_instruction(operation.instruction)}
+            for operation in result.removed
         ],
-        "spilled": list(found.spilled),
-        "program": found.text,
+        "spilled": list(result.spilled),
+        "program": result.text,
     }
-    remarks = _remarks(found, written=written is not None)
+    remarks = _remarks(result, written=written is not None)
     if remarks and options.json is None and not options.quiet:
         print(remarks, file=sys.stderr)
-    shown = found.text.rstrip("\n") if written is None else f"{written}: {_length(found)}"
+    shown = result.text.rstrip("\n") if written is None else f"{written}: {_length(result)}"
     return CommandOutcome(document, lambda _: plain(shown))
 
 
-def _remarks(found: Scheduled, *, written: bool) -> str:
+def _remarks(result: Scheduled, *, written: bool) -> str:
     """Return remarks on a program; they are limited to its length if standard output holds the program."""
-    lines = [] if written else [_length(found)]
-    if found.spilled:
-        names = ", ".join(found.spilled)
+    lines = [] if written else [_length(result)]
+    if result.spilled:
+        names = ", ".join(result.spilled)
         lines.append(f"spilled, because more registers were needed at once than are free: {names}")
-    if found.removed:
-        places = ", ".join(str(each.span.line) for each in found.removed)
+    if result.removed:
+        places = ", ".join(str(operation.span.line) for operation in result.removed)
         lines.append(f"left out, because nothing reads their virtual registers: the instructions of lines {places}")
     return "\n".join(lines)
 
 
-def _length(found: Scheduled) -> str:
+def _length(result: Scheduled) -> str:
     """Return a sentence about the lengths."""
-    return f"{_bundles(found.length)}; padded with NOP: {_bundles(found.padding)}"
+    return f"{_bundles(result.length)}; padded with NOP: {_bundles(result.padding)}"
 
 
 def _bundles(length: BundleCount) -> str:

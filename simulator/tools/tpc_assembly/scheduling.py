@@ -132,17 +132,21 @@ def lives_of(
         live = set(behind[number])
         rows = list(bundles_of(placed))
         recent: list[set[VirtualRegister]] = []
-        for place in range(len(rows) - 1, -1, -1):
-            written = {unit for operation, _ in rows[place] for unit in _units(operations.touched(operation).writes)}
-            read = {unit for operation, _ in rows[place] for unit in _units(operations.touched(operation).reads)}
+        for index in range(len(rows) - 1, -1, -1):
+            written = {unit for operation, _ in rows[index] for unit in _units(operations.touched(operation).writes)}
+            read = {unit for operation, _ in rows[index] for unit in _units(operations.touched(operation).reads)}
             after = _units(live)
-            _keep_apart(lives, written, after | read | written | {unit for each in recent[:_TAIL] for unit in each})
+            _keep_apart(
+                lives,
+                written,
+                after | read | written | {unit for written_units in recent[:_TAIL] for unit in written_units},
+            )
             for unit in written | read:
-                lives.order[unit] = min(lives.order.get(unit, count + place), count + place)
-            anyone = rows[place][0][0] if rows[place] else None
+                lives.order[unit] = min(lives.order.get(unit, count + index), count + index)
+            anyone = rows[index][0][0] if rows[index] else None
             _record(lives, after | written, anyone, operations.names)
             recent.insert(0, written)
-            live = _before(live, rows[place], operations)
+            live = _before(live, rows[index], operations)
         if number == 0:
             start = _units(live) | declared
             _keep_apart(lives, start, start)
@@ -156,29 +160,29 @@ def lives_of(
 def allocated(lives: Lives, names: Names, free: Mapping[File, list[int]]) -> dict[VirtualRegister, int] | Pressure:
     """Return the first register of every virtual one, or the place where registers are short."""
     for by_size in (True, False):
-        found = _coloured(lives, names, free, by_size=by_size)
-        if found is not None:
-            return found
+        coloring = _coloured(lives, names, free, by_size=by_size)
+        if coloring is not None:
+            return coloring
     for file, (needed, at, units) in lives.most.items():
         if needed > len(free[file]):
             return Pressure(file, len(free[file]), needed, at, tuple(sorted(units, key=lambda u: u.number)))
-    file, (needed, at, units) = max(lives.most.items(), key=lambda each: each[1][0] - len(free[each[0]]))
+    file, (needed, at, units) = max(lives.most.items(), key=lambda entry: entry[1][0] - len(free[entry[0]]))
     return Pressure(file, len(free[file]), needed, at, tuple(sorted(units, key=lambda unit: unit.number)))
 
 
 def _coloured(
     lives: Lives, names: Names, free: Mapping[File, list[int]], *, by_size: bool
 ) -> dict[VirtualRegister, int] | None:
-    found: dict[VirtualRegister, int] = {}
+    coloring: dict[VirtualRegister, int] = {}
     order = sorted(
         lives.order, key=lambda u: (-names.sizes[u] if by_size else 0, lives.order[u], -names.sizes[u], u.number)
     )
     for unit in order:
         size = names.sizes[unit]
         taken = {
-            found[other] + k
+            coloring[other] + k
             for other in lives.apart[unit]
-            if other in found and other.file is unit.file
+            if other in coloring and other.file is unit.file
             for k in range(names.sizes[other])
         }
         usable = set(free[unit.file]) - taken
@@ -186,8 +190,8 @@ def _coloured(
         start = next((index for index in starts if usable.issuperset(range(index, index + size))), None)
         if start is None:
             return None
-        found[unit] = start
-    return found
+        coloring[unit] = start
+    return coloring
 
 
 def _keep_apart(lives: Lives, some: Set[VirtualRegister], others: Set[VirtualRegister]) -> None:
@@ -220,10 +224,10 @@ def _units(cells: Iterable[str]) -> set[VirtualRegister]:
 def _before(live: set[str], row: Sequence[tuple[ScheduledOperation, object]], operations: OperationLookup) -> set[str]:
     """Return the cells that are live before a bundle."""
     touched = [operations.touched(operation) for operation, _ in row]
-    for each in touched:
-        live = live - (each.writes - each.old)
-    for each in touched:
-        live = live | each.reads | each.old
+    for touch in touched:
+        live = live - (touch.writes - touch.old)
+    for access in touched:
+        live = live | access.reads | access.old
     return live
 
 
@@ -285,10 +289,10 @@ class Spiller:
                 costs[unit] += 10.0 ** depths.get(operation, 0)
             for unit in _units(touched(operation).writes):
                 writers[unit].append(operation)
-        last = {unit: n for n, each in enumerate(written) for unit in _units(touched(each).reads)}
+        last = {unit: n for n, instruction in enumerate(written) for unit in _units(touched(instruction).reads)}
         chosen: dict[VirtualRegister, Home] = {}
         needed = max(1, pressure.needed - pressure.free + _TAIL)
-        for unit in sorted(costs, key=lambda each: (costs[each], -last.get(each, 0), each.number)):
+        for unit in sorted(costs, key=lambda candidate: (costs[candidate], -last.get(candidate, 0), candidate.number)):
             home = self._home(unit, writers[unit]) if needed > 0 else None
             if home is not None:
                 chosen[unit] = home
@@ -318,31 +322,31 @@ class Spiller:
     def _rewritten(
         self, written: Sequence[ScheduledOperation], homes: Mapping[VirtualRegister, Home]
     ) -> SequentialProgram:
-        found: list[WrittenInstruction] = []
-        for each in self.source.declarations:
-            unit = unit_of(each.register) if isinstance(each, RegisterDeclaration) else None
+        instructions: list[WrittenInstruction] = []
+        for declaration in self.source.declarations:
+            unit = unit_of(declaration.register) if isinstance(declaration, RegisterDeclaration) else None
             if unit is not None and unit in homes:
-                found += self._moved(unit, unit.base, range(1), homes[unit], written[0].span, load=False)
+                instructions += self._moved(unit, unit.base, range(1), homes[unit], written[0].span, load=False)
         places = []
         for operation in written:
-            places.append(len(found))
+            places.append(len(instructions))
             touched = self.operations.touched(operation)
             read, stored = ({*_units(cells)} & homes.keys() for cells in (touched.reads | touched.old, touched.writes))
             if any(homes[unit] is operation for unit in stored):
                 continue
             new = {unit: self.source.names.renamed(unit) for unit in sorted(read | stored, key=lambda u: u.number)}
             self._short_lived |= set(new.values())
-            for unit in (each for each in new if each in read):
+            for unit in (fresh_unit for fresh_unit in new if fresh_unit in read):
                 members = _members(unit, touched.reads | touched.old)
-                found += self._moved(unit, new[unit].base, members, homes[unit], operation.span, load=True)
+                instructions += self._moved(unit, new[unit].base, members, homes[unit], operation.span, load=True)
             changed = renumbered(operation, new, new) if new else operation
-            found.append(WrittenInstruction(dict(changed.slots), operation.span))
-            for unit in (each for each in new if each in stored):
+            instructions.append(WrittenInstruction(dict(changed.slots), operation.span))
+            for unit in (fresh_unit for fresh_unit in new if fresh_unit in stored):
                 members = _members(unit, touched.writes)
-                found += self._moved(unit, new[unit].base, members, homes[unit], operation.span, load=False)
-        places.append(len(found))
-        labels = tuple(replace(each, place=places[each.place]) for each in self.source.labels)
-        return replace(self.source, instructions=tuple(found), labels=labels)
+                instructions += self._moved(unit, new[unit].base, members, homes[unit], operation.span, load=False)
+        places.append(len(instructions))
+        labels = tuple(replace(label, place=places[label.place]) for label in self.source.labels)
+        return replace(self.source, instructions=tuple(instructions), labels=labels)
 
     def _moved(
         self, unit: VirtualRegister, base: int, members: Iterable[int], home: Home, span: Span, *, load: bool
@@ -372,10 +376,13 @@ class Spiller:
 
     def _read(self, texts: Sequence[str], span: Span) -> list[WrittenInstruction]:
         """Return instructions as if they stood in the text."""
-        made = (written_as(text, span.file, self._wide) for text in texts)
+        instructions = (written_as(text, span.file, self._wide) for text in texts)
         return [
-            WrittenInstruction({slot: replace(one, span=span) for slot, one in each.slots.items()}, span)
-            for each in made
+            WrittenInstruction(
+                {slot: replace(slot_instruction, span=span) for slot, slot_instruction in instruction.slots.items()},
+                span,
+            )
+            for instruction in instructions
         ]
 
 
@@ -386,8 +393,8 @@ def _members(unit: VirtualRegister, cells: Iterable[str]) -> list[int]:
 
 def _free_memory(source: SequentialProgram, target: VliwTarget) -> dict[str, tuple[int, int]]:
     """Return the unused bytes of each local memory: none where they are unknown."""
-    instructions = [each.instruction for each in source.instructions]
-    small = any(each.mnemonic.startswith("lookup") for each in instructions) or target.option("vlm_size") == "small"
+    instructions = [written.instruction for written in source.instructions]
+    small = any(used.mnemonic.startswith("lookup") for used in instructions) or target.option("vlm_size") == "small"
     ends = {memory: target.memories[memory].capacity_bytes for memory in ("vlm", "slm")}
     ends["vlm"] = target.small_vector_memory.capacity_bytes if small else ends["vlm"]
     starts = dict.fromkeys(ends, 0) if source.local is None else dict(source.local)
@@ -396,14 +403,16 @@ def _free_memory(source: SequentialProgram, target: VliwTarget) -> dict[str, tup
             continue
         memory = "vlm" if instruction.form.memory in LOCAL_VECTORS else "slm"
         address = [instruction.operand(role) for role in ("src_a", "src_b")]
-        known = [each.value for each in address if isinstance(each, Immediate)]
-        if len(known) == sum(each is not None for each in address):
-            starts[memory] = max(starts.get(memory, 0), sum(known) + (256 if memory == "vlm" else 4))
+        constants = [part.value for part in address if isinstance(part, Immediate)]
+        if len(constants) == sum(part is not None for part in address):
+            starts[memory] = max(starts.get(memory, 0), sum(constants) + (256 if memory == "vlm" else 4))
         elif source.local is None:
             starts[memory] = ends[memory]
-    for each in source.declarations:
-        if isinstance(each, VlmDeclaration):
-            starts["vlm"] = max(starts["vlm"], each.address + prod(each.shape) * FORMATS[each.format].bits // 8)
+    for declaration in source.declarations:
+        if isinstance(declaration, VlmDeclaration):
+            starts["vlm"] = max(
+                starts["vlm"], declaration.address + prod(declaration.shape) * FORMATS[declaration.format].bits // 8
+            )
     return {memory: (-(-starts.get(memory, 0) // 256) * 256, end) for memory, end in ends.items()}
 
 
@@ -421,7 +430,7 @@ def assembled(
         items += [LabelDefinition(name, span=spans[name]) for name in block.labels]
         items += [_bundle(row, numbers, target) for row in bundles_of(placed)]
     items += [_bundle([], numbers, target)] * _empty_at_end(items, target)
-    return TpcProgram(tuple(_declared(each, numbers) for each in source.declarations), tuple(items))
+    return TpcProgram(tuple(_declared(declaration, numbers) for declaration in source.declarations), tuple(items))
 
 
 def _bundle(row: Sequence[tuple[ScheduledOperation, Slot]], numbers: Numbers, target: VliwTarget) -> Bundle:
@@ -429,10 +438,10 @@ def _bundle(row: Sequence[tuple[ScheduledOperation, Slot]], numbers: Numbers, ta
     for operation, slot in row:
         if operation.mnemonic == "halt":
             halts = target.end_rules.halt_slots
-            slots |= {each: operation.slots[each] for each in Slot if each.name.lower() in halts}
+            slots |= {halt_slot: operation.slots[halt_slot] for halt_slot in Slot if halt_slot.name.lower() in halts}
         else:
             slots[slot] = with_registers(operation.slots[slot], numbers, numbers)
-    first = min((operation.span for operation, _ in row), key=lambda each: each.line, default=None)
+    first = min((operation.span for operation, _ in row), key=lambda span: span.line, default=None)
     if first is None:
         return Bundle(written=len(Slot))
     return Bundle(*(slots.get(slot) for slot in Slot), written=len(Slot), span=first)
@@ -449,10 +458,10 @@ def _empty_at_end(items: Sequence[Item], target: VliwTarget) -> int:
     bundles = [item for item in items if isinstance(item, Bundle)]
     empty = 0
     for bundle in reversed(bundles):
-        held = [each for each in bundle.slots if each is not None]
-        if any(each.form.memory in STORES for each in held):
+        occupants = [instruction for instruction in bundle.slots if instruction is not None]
+        if any(instruction.form.memory in STORES for instruction in occupants):
             return max(0, target.end_rules.empty_after_store - empty)
-        empty += not held
+        empty += not occupants
     return 0
 
 
@@ -550,7 +559,9 @@ def schedule_program(
 def _in_order(shape: BlockGraph) -> Schedule:
     """Return the blocks with one instruction a bundle, without scheduling."""
     return [
-        PlacedBlock({each: (n, next(iter(each.slots))) for n, each in enumerate(block.all)}, len(block.all))
+        PlacedBlock(
+            {operation: (n, next(iter(operation.slots))) for n, operation in enumerate(block.all)}, len(block.all)
+        )
         for block in shape.blocks
     ]
 
@@ -565,7 +576,7 @@ class _Scheduler:
         self._source = source
         self._target = target
         self._operations = OperationLookup(target, source.names)
-        written = [ScheduledOperation(each.slots, each.span) for each in source.instructions]
+        written = [ScheduledOperation(instruction.slots, instruction.span) for instruction in source.instructions]
         labels: dict[int, list[str]] = {}
         for label in source.labels:
             labels.setdefault(label.place, []).append(label.name)
@@ -575,13 +586,13 @@ class _Scheduler:
         self._written = written[: len(source.instructions)]
         self._declared = frozenset(
             unit
-            for each in source.declarations
-            if isinstance(each, RegisterDeclaration) and (unit := unit_of(each.register)) is not None
+            for declaration in source.declarations
+            if isinstance(declaration, RegisterDeclaration) and (unit := unit_of(declaration.register)) is not None
         )
         for operation in written:
             for unit, count in self._operations.units(operation).items():
                 source.names.need(unit, count, operation.span)
-        self._operations.maps = any(self._operations.first(each).stores_mapped for each in written)
+        self._operations.maps = any(self._operations.first(scheduled).stores_mapped for scheduled in written)
         self._blocks = blocks_of(written, labels)
         self._shape = BlockGraph(self._blocks, target)
         check_defined(self._shape, self._operations, self._declared)
@@ -600,9 +611,9 @@ class _Scheduler:
             now.update(zip(before, changed, strict=True))
             block.end = changed.pop() if block.end is not None else None
             block.operations = changed
-        self._written = [now.get(each, each) for each in self._written]
+        self._written = [now.get(operation, operation) for operation in self._written]
         self._removed += without_unread(self._shape, self._operations)
-        self._removed.sort(key=lambda each: (each.span.line, each.span.column))
+        self._removed.sort(key=lambda operation: (operation.span.line, operation.span.column))
 
     def _new_placer(self, shape: BlockGraph) -> Placer:
         iterators = {shape.head(loop): shape.iterator(loop) for loop in shape.loops}
@@ -627,20 +638,20 @@ class _Scheduler:
         """
         padded = place_all(self._shape, self._placer, [_PADDED] * len(self._blocks))
         base = self._drafted(_Candidate("padding", self._shape, padded))
-        padding = BundleCount(sum(each.length for each in padded), None)
+        padding = BundleCount(sum(block.length for block in padded), None)
         drafts, tried = map(self._drafted, self._candidates(padded)), list[_Draft | Pressure | CastsimError]()
-        found: Scheduled | Pressure | CastsimError | None
+        result: Scheduled | Pressure | CastsimError | None
         if isinstance(base, _Draft):
-            found = self._shortest(drafts, base.length, base.length, tried)
-            if found is None:
-                found = self._checked(base)
-            if isinstance(found, Scheduled):
+            result = self._shortest(drafts, base.length, base.length, tried)
+            if result is None:
+                result = self._checked(base)
+            if isinstance(result, Scheduled):
                 padding = base.length
         else:
-            found = base
-        if not isinstance(found, Scheduled):
-            found = self._shortest(chain(tried, drafts), padding, None, []) or self._spaced(found)
-        return replace(found, padding=padding, removed=tuple(self._removed))
+            result = base
+        if not isinstance(result, Scheduled):
+            result = self._shortest(chain(tried, drafts), padding, None, []) or self._spaced(result)
+        return replace(result, padding=padding, removed=tuple(self._removed))
 
     def fitting(self) -> tuple[_Scheduler | None, tuple[str, ...]]:
         """Return the scheduler of the text with values spilled where registers are short, and the spilled registers.
@@ -655,7 +666,9 @@ class _Scheduler:
                 return None if scheduler is self else scheduler, tuple(dict.fromkeys(spiller.spilled))
             loops = scheduler._shape.loops
             depths = {
-                each: sum(loop.holds(n) for loop in loops) for n, block in enumerate(blocks) for each in block.all
+                operation: sum(loop.holds(n) for loop in loops)
+                for n, block in enumerate(blocks)
+                for operation in block.all
             }
             changed = spiller.without(scheduler._written, depths, pressure)
             if changed is None:
@@ -668,25 +681,25 @@ class _Scheduler:
         self,
         drafts: Iterable[_Draft | Pressure | CastsimError],
         padding: BundleCount,
-        held: BundleCount | None,
+        shortest: BundleCount | None,
         tried: list[_Draft | Pressure | CastsimError],
     ) -> Scheduled | None:
         """Return the best draft that is shorter than `held` (None: of any length), None if there is none.
 
         `tried` collects the examined ones.
         """
-        found: Scheduled | None = None
+        best: Scheduled | None = None
         for draft in drafts:
             tried.append(draft)
             if isinstance(draft, _Draft) and (
-                held is None or (self._within(draft.length, padding) and _key(draft.length) < _key(held))
+                shortest is None or (self._within(draft.length, padding) and _key(draft.length) < _key(shortest))
             ):
                 result = self._checked(draft)
                 if isinstance(result, Scheduled):
-                    found, held = result, result.length
-            if held is not None and process_time() > self._until:
+                    best, shortest = result, result.length
+            if shortest is not None and process_time() > self._until:
                 break
-        return found
+        return best
 
     def _candidates(self, padded: Schedule) -> Iterator[_Candidate]:
         size = sum(len(block.all) for block in self._blocks)
@@ -697,19 +710,19 @@ class _Scheduler:
         for policy in _LISTS if size <= _SMALL else _LISTS[:3]:
             schedule = place_all(shape, placer, [policy] * len(blocks))
             # No block is longer than padded, so that no path is.
-            if all(one.length <= other.length for one, other in zip(schedule, padded, strict=True)):
+            if all(shorter.length <= other.length for shorter, other in zip(schedule, padded, strict=True)):
                 best = best or schedule
                 yield _Candidate("list", shape, schedule)
         if best is None or size > _SMALL:
             return
-        for most in (sum(each.length for each in padded), *([None] if self._longer else [])):
-            for each in pipelined(blocks, most, self._operations, self._new_placer):
-                yield _Candidate("pipelined", each.shape, each.schedule)
+        for most in (sum(placement.length for placement in padded), *([None] if self._longer else [])):
+            for text in pipelined(blocks, most, self._operations, self._new_placer):
+                yield _Candidate("pipelined", text.shape, text.schedule)
 
     def _renamed(self, block: BasicBlock) -> BasicBlock:
-        found = BasicBlock(block.labels, block.operations, block.end)
-        rename_values(found, self._operations)
-        return found
+        copy = BasicBlock(block.labels, block.operations, block.end)
+        rename_values(copy, self._operations)
+        return copy
 
     def _within(self, length: BundleCount, padding: BundleCount) -> bool:
         """Return whether a program is within the requested length, in its text and when it runs."""
@@ -744,7 +757,7 @@ class _Scheduler:
             findings = lint(draft.program, self._target)
         except CastsimError as error:
             return error
-        broken = [each for each in findings if each.rule not in _OF_THE_TEXT]
+        broken = [finding for finding in findings if finding.rule not in _OF_THE_TEXT]
         if broken:
             return IllegalError(f"{broken[0].rule}: {broken[0].message}", span=broken[0].span)
         text, registers = print_program(draft.program), self._spelled(draft.numbers)
@@ -759,9 +772,9 @@ class _Scheduler:
         policy = PlacementPolicy(one=True, apart=self._placer.distances.reach)
         schedule = place_all(self._shape, self._placer, [policy] * len(self._blocks))
         draft = self._drafted(_Candidate("padding", self._shape, schedule))
-        found = self._checked(draft) if isinstance(draft, _Draft) else draft
-        if isinstance(found, Scheduled):
-            return found
+        result = self._checked(draft) if isinstance(draft, _Draft) else draft
+        if isinstance(result, Scheduled):
+            return result
         if isinstance(refusal, Pressure):
             raise self._too_many(refusal)
         raise refusal
@@ -788,24 +801,24 @@ class _Scheduler:
     # ----------------------------------------------------------------------------------------------------- registers
 
     def _real(self) -> Iterator[Register]:
-        for each in self._source.declarations:
-            if isinstance(each, RegisterDeclaration) and unit_of(each.register) is None:
-                yield each.register
+        for declaration in self._source.declarations:
+            if isinstance(declaration, RegisterDeclaration) and unit_of(declaration.register) is None:
+                yield declaration.register
         for block in self._blocks:
             for operation in block.all:
-                yield from (each for each in operation.instruction.registers if unit_of(each) is None)
+                yield from (register for register in operation.instruction.registers if unit_of(register) is None)
 
     def _spelled(self, numbers: Numbers) -> dict[str, tuple[str, ...]]:
         """Return the real registers of every virtual one, in the order of the text."""
         names = self._source.names
-        found: dict[str, list[str]] = {}
+        spellings: dict[str, list[str]] = {}
         for unit in sorted(numbers, key=lambda unit: (unit.number, unit.file)):
             name, start = names.spelling(unit), numbers[unit]
             last = start + names.sizes[unit] - 1
             shown = f"{unit.file}{start}" + (f" .. {unit.file}{last}" if last > start else "")
-            if shown not in found.setdefault(name, []):
-                found[name].append(shown)
-        return {name: tuple(each) for name, each in found.items()}
+            if shown not in spellings.setdefault(name, []):
+                spellings[name].append(shown)
+        return {name: tuple(spelled) for name, spelled in spellings.items()}
 
 
 def _key(length: BundleCount) -> tuple[int, int]:

@@ -89,10 +89,10 @@ class Terms:
 
     def bytes_of(self, term: int) -> tuple[int, ...]:
         """Return the byte numbers of an element; those of constants are constants of one byte."""
-        found = self.listed[term]
-        if found.kind == "constant" and found.width > 1:
-            return tuple(self.constant(found.key[0] >> 8 * k, 1) * _PLACES for k in range(found.width))
-        return tuple(term * _PLACES + k for k in range(found.width))
+        entry = self.listed[term]
+        if entry.kind == "constant" and entry.width > 1:
+            return tuple(self.constant(entry.key[0] >> 8 * k, 1) * _PLACES for k in range(entry.width))
+        return tuple(term * _PLACES + k for k in range(entry.width))
 
     def element(self, numbers: tuple[int, ...]) -> int:
         """Return the element that some bytes form."""
@@ -146,17 +146,17 @@ class TermShapes:
             return self.made.number(Term("load", term.width, (load,))), element
         if not term.parts:
             return self.made.number(term), None
-        found = [self.of(child) for child in self.terms.children(term)]
-        if any(each is None for each in found):
+        shapes = [self.of(child) for child in self.terms.children(term)]
+        if any(child_shape is None for child_shape in shapes):
             return None
-        pairs = [each for each in found if each is not None]
+        pairs = [child_shape for child_shape in shapes if child_shape is not None]
         elements = {element for _, element in pairs if element is not None}
         if len(elements) > 1:
             return None
         parts = tuple(shape for shape, _ in pairs)
         if term.kind == "joined":
-            places = (place for _, place in self.terms.joined_parts(term))
-            parts = tuple(shape * _PLACES + place for shape, place in zip(parts, places, strict=True))
+            places = (offset for _, offset in self.terms.joined_parts(term))
+            parts = tuple(shape * _PLACES + offset for shape, offset in zip(parts, places, strict=True))
         return self.made.number(Term(term.kind, term.width, term.key, parts)), next(iter(elements), None)
 
 
@@ -209,23 +209,23 @@ def analysed(
     Raises:
         Unsuited: a part of the block has no meaning lane by lane, or is unknown.
     """
-    found = Analysis()
-    reader = _InstructionReader(found, tensors, target)
+    analysis = Analysis()
+    reader = _InstructionReader(analysis, tensors, target)
     for register, (bits, width) in constants.items():
-        found.registers[register] = reader.filled(found.terms.constant(bits, width))
-    place = 0
+        analysis.registers[register] = reader.filled(analysis.terms.constant(bits, width))
+    index = 0
     for bundle in bundles:
         results: list[Callable[[], None]] = []
         for slot, instruction in bundle.occupied:
-            results.append(reader.result(instruction, slot, place))
-            place += 1
+            results.append(reader.result(instruction, slot, index))
+            index += 1
         for commit in results:
             commit()
-    written = {instruction.operand("dest") for _, _, instruction in found.others}
-    both = sorted(str(each) for each in written & found.scalars)
+    written = {instruction.operand("dest") for _, _, instruction in analysis.others}
+    both = sorted(str(scalar) for scalar in written & analysis.scalars)
     if both:
         raise Unsuited(f"{both[0]} is written beside the vector work that reads it")
-    return found
+    return analysis
 
 
 def is_vector(operand: Operand | None) -> bool:
@@ -236,22 +236,22 @@ def is_vector(operand: Operand | None) -> bool:
 class _InstructionReader:
     """Processes instructions one at a time; the effect of each is committed when the whole bundle has read."""
 
-    def __init__(self, found: Analysis, tensors: dict[int, TensorDeclaration], target: VliwTarget) -> None:
-        self.found = found
-        self.terms = found.terms
+    def __init__(self, analysis: Analysis, tensors: dict[int, TensorDeclaration], target: VliwTarget) -> None:
+        self.found = analysis
+        self.terms = analysis.terms
         self.tensors = tensors
         self.target = target
         self.size = target.registers.vector_bytes
 
-    def result(self, instruction: TpcInstruction, slot: Slot, place: int) -> Callable[[], None]:
+    def result(self, instruction: TpcInstruction, slot: Slot, index: int) -> Callable[[], None]:
         """Return the function that commits the effect of an instruction."""
         mnemonic, family = instruction.mnemonic, instruction.form.family
         if mnemonic in ("ld_tnsr", "st_tnsr"):
-            return self._access(instruction, slot, place)
+            return self._access(instruction, slot, index)
         if instruction.switch("mmio") == 1:
             raise self._unsuited(instruction, "may change how the vector work rounds")
         if not any(map(is_vector, instruction.operands)):
-            self.found.others.append((place, slot, instruction))
+            self.found.others.append((index, slot, instruction))
             return lambda: None
         if mnemonic == "mov":
             return self._into(instruction, self._moved(instruction))
@@ -280,18 +280,18 @@ class _InstructionReader:
 
     def _register(self, instruction: TpcInstruction, operand: Operand | None) -> Bytes:
         assert isinstance(operand, Register)
-        known = self.found.masks if operand.file is File.VP else self.found.registers
+        bank = self.found.masks if operand.file is File.VP else self.found.registers
         if operand.file in GROUPED:
             raise self._unsuited(instruction, "works on a group of registers")
-        if operand.index not in known:
+        if operand.index not in bank:
             raise self._unsuited(instruction, f"reads {operand}, which comes from before the block")
-        return known[operand.index]
+        return bank[operand.index]
 
     def _income(self, register: Register) -> Bytes:
         """Return the old content of a destination; if it is unwritten, every byte is its own term."""
-        known = self.found.masks if register.file is File.VP else self.found.registers
-        if register.index in known:
-            return known[register.index]
+        bank = self.found.masks if register.file is File.VP else self.found.registers
+        if register.index in bank:
+            return bank[register.index]
         unknown = [self.terms.number(Term("load", 1, (str(register), byte))) for byte in range(self.size)]
         return self.terms.register(unknown)
 
@@ -301,12 +301,12 @@ class _InstructionReader:
         assert isinstance(dest, Register)
         if dest.file in GROUPED:
             raise self._unsuited(instruction, "works on a group of registers")
-        known = self.found.masks if dest.file is File.VP else self.found.registers
+        bank = self.found.masks if dest.file is File.VP else self.found.registers
         if instruction.predicate is not None:
             value = self._selected(instruction, value, self._income(dest))
 
         def commit() -> None:
-            known[dest.index] = value
+            bank[dest.index] = value
 
         return commit
 
@@ -319,7 +319,7 @@ class _InstructionReader:
         mask = self._register(instruction, predicate.register)
         width = self.terms.term_of(int(mask[0])).width if instruction.type is None else self._width(instruction)
         key = ("!" if predicate.inverted else "",)
-        triples = zip(*(self.terms.elements(each, width) for each in (mask, new, old)), strict=True)
+        triples = zip(*(self.terms.elements(vector, width) for vector in (mask, new, old)), strict=True)
         return self.terms.register([self.terms.number(Term("select", width, key, triple)) for triple in triples])
 
     def _width(self, instruction: TpcInstruction) -> int:
@@ -329,9 +329,9 @@ class _InstructionReader:
 
     # -------------------------------------------------------------------------------------------------------- kinds
 
-    def _access(self, instruction: TpcInstruction, slot: Slot, place: int) -> Callable[[], None]:
+    def _access(self, instruction: TpcInstruction, slot: Slot, index: int) -> Callable[[], None]:
         """Process a load or store of a whole vector."""
-        number = next((each for each in instruction.operands if isinstance(each, Immediate)), None)
+        number = next((operand for operand in instruction.operands if isinstance(operand, Immediate)), None)
         if number is None or number.value not in self.tensors or instruction.predicate is not None:
             raise self._unsuited(instruction, "names its tensor by a register, or has a predicate")
         if print_head(instruction) != instruction.mnemonic:
@@ -343,12 +343,12 @@ class _InstructionReader:
         width = bits // _BYTE_BITS
         if instruction.mnemonic == "st_tnsr":
             value = self._register(instruction, instruction.operand("src_c"))
-            self.found.stores.append(VectorAccess(instruction, slot, place, width, value))
+            self.found.stores.append(VectorAccess(instruction, slot, index, width, value))
             return lambda: None
         load = len(self.found.loads)
         leaves = [self.terms.number(Term("load", width, (load, e))) for e in range(self.size // width)]
         value = self.terms.register(leaves)
-        self.found.loads.append(VectorAccess(instruction, slot, place, width, value))
+        self.found.loads.append(VectorAccess(instruction, slot, index, width, value))
         return self._into(instruction, value)
 
     def _moved(self, instruction: TpcInstruction) -> Bytes:
@@ -377,15 +377,15 @@ class _InstructionReader:
             mask = bits.to_bytes(width, "little")
             if set(mask) - {0, 0xFF}:
                 return None
-            taken = [place if byte else None for place, byte in enumerate(mask)]
+            taken = [offset if byte else None for offset, byte in enumerate(mask)]
         elif instruction.mnemonic in ("shr", "shl") and amount.value % _BYTE_BITS == 0:
             step = amount.value // _BYTE_BITS * (1 if instruction.mnemonic == "shr" else -1)
-            taken = [place + step if 0 <= place + step < width else None for place in range(width)]
+            taken = [offset + step if 0 <= offset + step < width else None for offset in range(width)]
         else:
             return None
         (zero,) = self.terms.bytes_of(self.terms.constant(0, 1))
         rows = self._register(instruction, source).reshape(-1, width)
-        columns = [np.full(len(rows), zero) if place is None else rows[:, place] for place in taken]
+        columns = [np.full(len(rows), zero) if offset is None else rows[:, offset] for offset in taken]
         return np.stack(columns, axis=1).reshape(-1)
 
     def _lanewise(self, instruction: TpcInstruction) -> Bytes:
@@ -422,13 +422,13 @@ class _InstructionReader:
             raise self._unsuited(instruction, "draws random numbers, which differ by lane")
         src, dst, shift = self._kinds(instruction, unit)
         given = self._group(instruction, "src_a", placement.sources)
-        elements = [term for each in given for term in self.terms.elements(each, FORMATS[src].bits // _BYTE_BITS)]
+        elements = [term for vector in given for term in self.terms.elements(vector, FORMATS[src].bits // _BYTE_BITS)]
         key = (instruction.mnemonic, src, dst, str(instruction.switch("rounding")), shift)
         width = FORMATS[dst].bits // _BYTE_BITS
-        made = [
+        results = [
             self.terms.number(Term("operation", width, key, (elements[int(source)],))) for source in placement.gather
         ]
-        return self._scatter(instruction, placement, made, width)
+        return self._scatter(instruction, placement, results, width)
 
     def _kinds(self, instruction: TpcInstruction, unit: PreparedConversion | ConvertInteger) -> tuple[str, str, int]:
         """Return source and destination type and the shift."""
@@ -446,14 +446,14 @@ class _InstructionReader:
         return [self._register(instruction, Register(File.V, operand.index + k)) for k in range(count)]
 
     def _scatter(
-        self, instruction: TpcInstruction, placement: ElementPlacement, made: list[int], width: int
+        self, instruction: TpcInstruction, placement: ElementPlacement, terms: list[int], width: int
     ) -> Callable[[], None]:
         dest = instruction.operand("dest")
         assert isinstance(dest, Register)
         registers = [Register(File.V, dest.index + k) for k in range(placement.destinations)]
         lanes = self.size // width
         incomes = [self.terms.elements(self._income(register), width) for register in registers]
-        for where, term in zip(placement.scatter.tolist(), made, strict=True):
+        for where, term in zip(placement.scatter.tolist(), terms, strict=True):
             incomes[where // lanes][where % lanes] = term
 
         def commit() -> None:
@@ -496,13 +496,13 @@ class ProgramPiece:
 
 def pieces(program: TpcProgram, target: VliwTarget) -> tuple[ProgramPiece, ...]:
     """Cut a program at labels, directives, jumps, loops, their delay bundles and HALT."""
-    found: list[ProgramPiece] = []
+    parts: list[ProgramPiece] = []
     straight: list[Item] = []
     delay = 0
 
     def flush() -> None:
         if straight:
-            found.append(ProgramPiece(tuple(straight), straight=True))
+            parts.append(ProgramPiece(tuple(straight), straight=True))
             straight.clear()
 
     for item in program.items:
@@ -511,12 +511,12 @@ def pieces(program: TpcProgram, target: VliwTarget) -> tuple[ProgramPiece, ...]:
             straight.append(item)
             continue
         flush()
-        found.append(ProgramPiece((item,), straight=False))
+        parts.append(ProgramPiece((item,), straight=False))
         if isinstance(item, Bundle):
             delay = max(delay - 1, 0)
             delay = max(delay, _delay(item, target))
     flush()
-    return tuple(found)
+    return tuple(parts)
 
 
 def _delay(bundle: Bundle, target: VliwTarget) -> int:
@@ -527,7 +527,7 @@ def _delay(bundle: Bundle, target: VliwTarget) -> int:
 
 
 def _mnemonics(bundle: Bundle) -> set[str]:
-    return {each.mnemonic for each in bundle.slots if each is not None}
+    return {instruction.mnemonic for instruction in bundle.slots if instruction is not None}
 
 
 def constants(program: TpcProgram, target: VliwTarget) -> dict[int, tuple[int, int, TpcInstruction]]:
@@ -536,13 +536,13 @@ def constants(program: TpcProgram, target: VliwTarget) -> dict[int, tuple[int, i
     for plan in plans_of(program.bundles, target):
         for name in _vectors(plan.results):
             writers.setdefault(name, []).append(plan.instruction)
-    found = {}
+    values = {}
     for name, (first, *others) in writers.items():
         source = first.operand("src_a")
         plain = first.mnemonic == "mov" and first.predicate is None and first.type in FORMATS
         if not others and plain and isinstance(source, Immediate):
-            found[int(name[1:])] = (source.value, FORMATS[str(first.type)].bits // _BYTE_BITS, first)
-    return found
+            values[int(name[1:])] = (source.value, FORMATS[str(first.type)].bits // _BYTE_BITS, first)
+    return values
 
 
 def plans_of(bundles: tuple[Bundle, ...], target: VliwTarget) -> list[InstructionPlan]:
@@ -555,16 +555,16 @@ def entering(piece: ProgramPiece, target: VliwTarget, elsewhere: frozenset[str])
 
     The old part after a partial write counts if other pieces, which write the registers `elsewhere`, wrote it.
     """
-    known: set[str] = set()
-    found: set[str] = set()
+    written: set[str] = set()
+    registers: set[str] = set()
     for plan in plans_of(piece.bundles, target):
         read = _vectors(cell for operand in plan.operands for cell in operand.cells)
         own = _vectors(plan.results)
         if keeps_income(plan.instruction):
             read |= own & elsewhere
-        found |= read - known
-        known |= own
-    return frozenset(found)
+        registers |= read - written
+        written |= own
+    return frozenset(registers)
 
 
 def registers_written(piece: ProgramPiece, target: VliwTarget) -> frozenset[str]:

@@ -155,10 +155,10 @@ class Rewriter:
     def _selected(self, term: Term, count: int, into: Lanes | None) -> Lanes:
         """Write the new elements over a copy of the old ones, under the mask; by their own operation if it is free."""
         mask, new, old = term.parts
-        made = self.shapes.listed[new]
-        direct = made.kind in _LANEWISE and len(made.key) == 1 and new not in self._made and self._users.get(new) == 1
+        shape = self.shapes.listed[new]
+        direct = shape.kind in _LANEWISE and len(shape.key) == 1 and new not in self._made and self._users.get(new) == 1
         if direct:
-            head, operands = str(made.key[0]), self._operands(made.parts, count)
+            head, operands = str(shape.key[0]), self._operands(shape.parts, count)
         else:
             head, operands = "mov", [(value,) for value in self.written(new)]
         results = []
@@ -192,7 +192,7 @@ class Rewriter:
         low = parts[0][0]
         width = self.shapes.listed[low].width
         zero = all(self.shapes.listed[part] == Term("constant", 1, (0,)) for part, _ in parts[width:])
-        if not zero or parts[:width] != tuple((low, place) for place in range(width)):
+        if not zero or parts[:width] != tuple((low, offset) for offset in range(width)):
             raise Unsuited("an element is put together from parts of others")
         if self.shapes.listed[low].kind == "constant":
             raise Unsuited("an element is put together from parts of others")
@@ -266,25 +266,27 @@ def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
         IllegalError: the target rejects an instruction.
     """
     parts = pieces(program, target)
-    tensors = {each.number: each for each in program.declarations if isinstance(each, TensorDeclaration)}
-    known = constants(program, target)
+    tensors = {tensor.number: tensor for tensor in program.declarations if isinstance(tensor, TensorDeclaration)}
+    values = constants(program, target)
     lines: list[list[str]] = [piece_text(piece) for piece in parts]
-    found: list[BlockResult] = []
-    for place, piece in enumerate(parts):
-        moved = any(each.form.family is Family.LANE_MOVE for bundle in piece.bundles for _, each in bundle.occupied)
+    results: list[BlockResult] = []
+    for position, piece in enumerate(parts):
+        moved = any(
+            occupant.form.family is Family.LANE_MOVE for bundle in piece.bundles for _, occupant in bundle.occupied
+        )
         if not piece.straight or not moved:
             continue
         own = {id(instruction) for bundle in piece.bundles for instruction in bundle.slots}
-        before = {index: (bits, width) for index, (bits, width, mov) in known.items() if id(mov) not in own}
+        before = {index: (bits, width) for index, (bits, width, mov) in values.items() if id(mov) not in own}
         try:
-            _check_neighbours(parts, place, target)
+            _check_neighbours(parts, position, target)
             body, block = _rewritten(piece, before, tensors, target)
         except Unsuited as unsuited:
-            found.append(BlockResult(piece.lines, str(unsuited)))
+            results.append(BlockResult(piece.lines, str(unsuited)))
             continue
-        lines[place] = _padded(program, lines, place, body, piece, target)
-        found.append(block)
-    return Elimination(program, _text(program, lines), tuple(found))
+        lines[position] = _padded(program, lines, position, body, piece, target)
+        results.append(block)
+    return Elimination(program, _text(program, lines), tuple(results))
 
 
 def _text(program: TpcProgram, lines: list[list[str]]) -> str:
@@ -292,17 +294,17 @@ def _text(program: TpcProgram, lines: list[list[str]]) -> str:
     return "".join(f"{line}\n" for line in [*head, *(line for part in lines for line in part)])
 
 
-def _check_neighbours(parts: tuple[ProgramPiece, ...], place: int, target: VliwTarget) -> None:
+def _check_neighbours(parts: tuple[ProgramPiece, ...], index: int, target: VliwTarget) -> None:
     """Reject a block if another one needs vector registers from before itself; new numbers could overwrite them.
 
     Raises:
         Unsuited: another block needs such registers.
     """
     for number, other in enumerate(parts):
-        if number == place:
+        if number == index:
             continue
         elsewhere = frozenset(
-            name for k, each in enumerate(parts) if k != number for name in registers_written(each, target)
+            name for k, part in enumerate(parts) if k != number for name in registers_written(part, target)
         )
         needed = entering(other, target, elsewhere)
         if needed:
@@ -320,19 +322,19 @@ def _rewritten(
     Raises:
         Unsuited: it does more than element-wise work on its loads, or gets no shorter.
     """
-    found = analysed(piece.bundles, before, tensors, target)
-    shapes = TermShapes(found.terms)
-    wanted = [_shape_of(store, shapes) for store in found.stores]
-    body = _bundled(found, shapes, wanted, target)
+    analysis = analysed(piece.bundles, before, tensors, target)
+    shapes = TermShapes(analysis.terms)
+    wanted = [_shape_of(store, shapes) for store in analysis.stores]
+    body = _bundled(analysis, shapes, wanted, target)
     again = parse("".join(f"{printed(line)}\n" for line in body), target.dialect)
-    made = analysed(again.bundles, {}, tensors, target)
-    if _signatures(made) != _signatures(found):
+    rewritten = analysed(again.bundles, {}, tensors, target)
+    if _signatures(rewritten) != _signatures(analysis):
         raise Unsuited("the rewritten block would not store the same values")
-    operations = tuple(sum(bundle.vpu is not None for bundle in each) for each in (piece.bundles, again.bundles))
+    operations = tuple(sum(bundle.vpu is not None for bundle in bundles) for bundles in (piece.bundles, again.bundles))
     length = len(piece.bundles) - piece.trailing, len(body)
     if operations[1] >= operations[0] or length[1] > length[0]:
         raise Unsuited("without its lane moves the block would be no shorter")
-    gone = Counter(each.mnemonic for each in found.moves) - Counter(each.mnemonic for each in made.moves)
+    gone = Counter(move.mnemonic for move in analysis.moves) - Counter(move.mnemonic for move in rewritten.moves)
     return body, BlockResult(piece.lines, None, tuple(sorted(gone.items())), (operations[0], operations[1]), length)
 
 
@@ -343,30 +345,30 @@ def _shape_of(store: VectorAccess, shapes: TermShapes) -> int:
         Unsuited: elements are treated differently, or come from other positions.
     """
     elements = shapes.terms.elements(store.value, store.width)
-    found = [shapes.of(term) for term in elements]
+    element_shapes = [shapes.of(term) for term in elements]
     where = f"line {store.instruction.span.line}"
-    for place, each in enumerate(found):
-        if each is None or each[1] not in (None, place):
-            raise Unsuited(f"{where}: element {place} is not made only of the loaded elements {place}")
-    distinct = {each[0] for each in found if each is not None}
+    for index, shape in enumerate(element_shapes):
+        if shape is None or shape[1] not in (None, index):
+            raise Unsuited(f"{where}: element {index} is not made only of the loaded elements {index}")
+    distinct = {pair[0] for pair in element_shapes if pair is not None}
     if len(distinct) != 1:
         raise Unsuited(f"{where}: not every element went through the same work")
     return distinct.pop()
 
 
-def _signatures(found: Analysis) -> list[object]:
+def _signatures(analysis: Analysis) -> list[object]:
     """Return, for every store in order, its computation with loads named by what they read: equal if values are."""
-    shapes = TermShapes(found.terms)
-    loads = [_without(access.instruction, "dest") for access in found.loads]
+    shapes = TermShapes(analysis.terms)
+    loads = [_without(access.instruction, "dest") for access in analysis.loads]
 
     def spelled(shape: int) -> object:
         term = shapes.made.listed[shape]
         if term.kind == "load":
             return loads[term.key[0]] if isinstance(term.key[0], int) else term.key
-        places = tuple(place for _, place in shapes.made.joined_parts(term)) if term.kind == "joined" else ()
+        places = tuple(offset for _, offset in shapes.made.joined_parts(term)) if term.kind == "joined" else ()
         return term.kind, term.width, term.key, places, tuple(map(spelled, shapes.made.children(term)))
 
-    return [(_without(store.instruction, "src_c"), spelled(_shape_of(store, shapes))) for store in found.stores]
+    return [(_without(store.instruction, "src_c"), spelled(_shape_of(store, shapes))) for store in analysis.stores]
 
 
 def _without(access: TpcInstruction, role: str) -> tuple[Operand, ...]:
@@ -375,9 +377,9 @@ def _without(access: TpcInstruction, role: str) -> tuple[Operand, ...]:
     return tuple(operand for spec, operand in every if spec.role != role)
 
 
-def _bundled(found: Analysis, shapes: TermShapes, wanted: list[int], target: VliwTarget) -> list[Line]:
+def _bundled(analysis: Analysis, shapes: TermShapes, wanted: list[int], target: VliwTarget) -> list[Line]:
     """Return the bundles of a block: its accesses and scalar work in their order, the vector work before its store."""
-    widths = {access.width for access in (*found.loads, *found.stores)}
+    widths = {access.width for access in (*analysis.loads, *analysis.stores)}
     if len(widths) != 1:
         raise Unsuited("elements of several widths are loaded and stored: the order must stay")
     sequence = Sequence()
@@ -392,19 +394,19 @@ def _bundled(found: Analysis, shapes: TermShapes, wanted: list[int], target: Vli
         fixed[number] = operand.index
         return SequenceRegister(number, operand.file)
 
-    for scalar in found.scalars:
+    for scalar in analysis.scalars:
         writer.scalars[scalar.index] = register(scalar)
     pending = iter(wanted)
-    for _, slot, what in _in_order(found):
+    for _, slot, what in _in_order(analysis):
         if not isinstance(what, VectorAccess):
             sequence.steps.append(EmittedInstruction(slot, what, ()))
             continue
-        others = [each for each in what.instruction.operands if getattr(each, "file", None) is not File.V]
+        others = [argument for argument in what.instruction.operands if getattr(argument, "file", None) is not File.V]
         tensor, index = others
         if not isinstance(index, Register) or not hasattr(tensor, "value"):
             raise Unsuited(f"line {what.instruction.span.line}: an access of an unknown form")
         if what.instruction.mnemonic == "ld_tnsr":
-            number = found.loads.index(what)
+            number = analysis.loads.index(what)
             loaded[number] = sequence.vector()
             sequence.add(slot, "ld_tnsr", loaded[number], tensor.value, register(index))
         else:
@@ -418,18 +420,18 @@ def _bundled(found: Analysis, shapes: TermShapes, wanted: list[int], target: Vli
     return list(arranged(texts, target)[0])
 
 
-def _in_order(found: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:
+def _in_order(analysis: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:
     """Return accesses and the text of instructions without vectors, in the order of the program.
 
     Raises:
         Unsuited: there is a scalar access of memory, whose order is not tracked.
     """
-    for _, _, instruction in found.others:
+    for _, _, instruction in analysis.others:
         if instruction.form.memory is not None:
             raise Unsuited(f"line {instruction.span.line}: {instruction.mnemonic} accesses memory")
     items: list[tuple[int, Slot, VectorAccess | str]] = [
-        *((access.place, access.slot, access) for access in (*found.loads, *found.stores)),
-        *((place, slot, print_instruction(instruction)) for place, slot, instruction in found.others),
+        *((access.place, access.slot, access) for access in (*analysis.loads, *analysis.stores)),
+        *((index, slot, print_instruction(instruction)) for index, slot, instruction in analysis.others),
     ]
     return sorted(items, key=lambda item: item[0])
 
@@ -438,7 +440,12 @@ def _in_order(found: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:
 
 
 def _padded(
-    program: TpcProgram, lines: list[list[str]], place: int, body: list[Line], piece: ProgramPiece, target: VliwTarget
+    program: TpcProgram,
+    lines: list[list[str]],
+    position: int,
+    body: list[Line],
+    piece: ProgramPiece,
+    target: VliwTarget,
 ) -> list[str]:
     """Return the text of a new block followed by empty bundles, as many as before or as the rules require.
 
@@ -448,10 +455,10 @@ def _padded(
     findings = _broken(program, target)
     lines_of_body = [printed(line) for line in body]
     visible = max((_visible(line, index, target) for index, line in enumerate(body)), default=0)
-    least = max(0, visible - len(body)) if place + 1 < len(lines) else 0
-    for padding in count(max(least, piece.trailing if _ends(lines, place) else 0)):
+    least = max(0, visible - len(body)) if position + 1 < len(lines) else 0
+    for padding in count(max(least, piece.trailing if _ends(lines, position) else 0)):
         candidate = [*lines_of_body, *[printed(NOTHING)] * padding]
-        text = _text(program, [*lines[:place], candidate, *lines[place + 1 :]])
+        text = _text(program, [*lines[:position], candidate, *lines[position + 1 :]])
         if _broken(parse(text, target.dialect), target) <= findings:
             return candidate
         if padding > _MOST_PADDING:
@@ -464,9 +471,9 @@ def _broken(program: TpcProgram, target: VliwTarget) -> int:
     return sum(finding.rule != _UNREAD for finding in lint(program, target))
 
 
-def _ends(lines: list[list[str]], place: int) -> bool:
+def _ends(lines: list[list[str]], index: int) -> bool:
     """Return whether the program ends after a block."""
-    return all("halt" in line or not line.strip("nop; ") for part in lines[place + 1 :] for line in part)
+    return all("halt" in line or not line.strip("nop; ") for part in lines[index + 1 :] for line in part)
 
 
 def _visible(line: Line, index: int, target: VliwTarget) -> int:
@@ -532,8 +539,8 @@ def compared(
 
 
 def _same(before: Ran, after: Ran, name: str) -> bool:
-    one, other = before.outputs[name], after.outputs[name]
-    return np.array_equal(np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8))
+    original, other = before.outputs[name], after.outputs[name]
+    return np.array_equal(np.ascontiguousarray(original).view(np.uint8), np.ascontiguousarray(other).view(np.uint8))
 
 
 def _cycles(ran: Ran, target: VliwTarget) -> int:

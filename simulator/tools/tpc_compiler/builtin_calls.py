@@ -279,9 +279,9 @@ def builtin(
     return call(emitted(name, target, rounding=rounding), x, args or {})
 
 
-def call(found: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinResult:
+def call(function: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinResult:
     """Call an emitted builtin; errors: see `builtin`."""
-    signature = found.built.signature
+    signature = function.built.signature
     source, result = signature.source, signature.result
     fmt = format_named(source.format)
     try:
@@ -289,21 +289,21 @@ def call(found: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinRe
     except ReadError as error:
         raise ReadError(f"{INPUT}: {error.message}", legal=error.legal) from None
     if codes.size == 0 or codes.size % source.elements:
-        message = f"{INPUT} has {codes.size} elements, but a call of {found.row.builtin} takes {source.elements}"
+        message = f"{INPUT} has {codes.size} elements, but a call of {function.row.builtin} takes {source.elements}"
         raise ReadError(message, legal=(f"{source.elements}", f"a multiple of {source.elements}"))
     beyond = _beyond_held(codes, source)
-    ran = execute(found.kernel, {INPUT: array_from_codes(codes, fmt)}, args, target=found.target)
+    ran = execute(function.kernel, {INPUT: array_from_codes(codes, fmt)}, args, target=function.target)
     shape = (ran.tiles, result.elements) if ran.tiles > 1 else (result.elements,)
     outputs = {OUTPUT: array_from_codes(ran.outputs[OUTPUT].reshape(shape), format_named(result.format))}
     return BuiltinResult(
-        found,
+        function,
         outputs,
         ran.tiles,
         ran.vector_operations,
         ran.stale_reads,
         (*beyond, *ran.warnings),
-        simulate_bundles(ran.tree, found.target),
-        found.text(ran.tiles, args),
+        simulate_bundles(ran.tree, function.target),
+        function.text(ran.tiles, args),
     )
 
 
@@ -375,8 +375,8 @@ class FunctionProgram:
         text = self.kernel.text(calls if self.lanes is None else 1)
         scalars = "" if self.lanes is None else "// the result is in the S register of the first MUL\n"
         tables = "".join(
-            f"// castsim: table {each.table} {each.function(self.target)} f32 [{each.columns}, {each.entries}]\n"
-            for each in self.tables
+            f"// castsim: table {table.table} {table.function(self.target)} f32 [{table.columns}, {table.entries}]\n"
+            for table in self.tables
         )
         return f"// {self.row.builtin}: {self.row.signature}\n{scalars}{tables}{text}"
 
@@ -418,12 +418,12 @@ def function_program(row: SpecialFunction, target: VliwTarget) -> FunctionProgra
         sequence = _division(Slot.SPU)
         lanes = schedule(_division(Slot.VPU), target, name=row.builtin)
     else:
-        known = {each.table: each for each in function_tables()}
-        writer = SequenceWriter(target, {name: each.function(target) for name, each in known.items()})
+        tables_by_name = {table.table: table for table in function_tables()}
+        writer = SequenceWriter(target, {name: table.function(target) for name, table in tables_by_name.items()})
         given = tuple(writer.sequence.input(name, F32.name)[0] for name in _OPERANDS.get(row.name, ("x",)))
         result = FUNCTIONS[row.name](writer, given)
         writer.sequence.output("y" if len(given) == 1 else "z", F32.name, result)
-        sequence, tables = writer.sequence, tuple(known[name] for name in writer.tables)
+        sequence, tables = writer.sequence, tuple(tables_by_name[name] for name in writer.tables)
     kernel = schedule(sequence, target, name=row.builtin)
     operations = sum(not (step.slot is Slot.LOAD and step.head.startswith("mov")) for step in sequence.steps)
     timing = simulate_bundles(issue(kernel).tree, target)
@@ -445,23 +445,23 @@ def call_function(
         IllegalError: the target rejects the values of an instruction (options may allow them).
     """
     codes, shape = _operands(program, given)
-    known = _tables(program, tables or {})
+    table_values = _tables(program, tables or {})
     lanes = program.target.registers.vector_bytes * 8 // F32.bits
     calls = max(1, -(-next(iter(codes.values())).size // lanes))
-    claimed = not program.tables or bool(known)
+    claimed = not program.tables or bool(table_values)
     kernel = program.kernel if program.lanes is None else program.lanes
     text = program.text(calls) if program.lanes is None else kernel.text(calls)
-    filled = {name: _filled(each, kernel, calls) for name, each in codes.items()} if claimed else {}
-    ran, _ = _ran(program.row.builtin, text, program.target, filled | known, values=claimed)
+    filled = {name: _filled(argument, kernel, calls) for name, argument in codes.items()} if claimed else {}
+    ran, _ = _ran(program.row.builtin, text, program.target, filled | table_values, values=claimed)
     if claimed:
-        found = codes_from_array(ran.outputs[program.output], F32).reshape(-1)[: prod(shape)]
+        results = codes_from_array(ran.outputs[program.output], F32).reshape(-1)[: prod(shape)]
     else:
-        found = rounded(computed_by(program.row.name), *codes.values())
-    outputs = {program.output: array_from_codes(found.reshape(shape), F32)}
+        results = rounded(computed_by(program.row.name), *codes.values())
+    outputs = {program.output: array_from_codes(results.reshape(shape), F32)}
     warnings = (*ran.warnings, *_unclaimed(program, claimed=claimed))
     timing = simulate_bundles(ran.tree, program.target) if program.lanes is None else program.timing
-    each = calls if program.lanes is None else int(prod(shape))
-    return FunctionResult(program, outputs, each, claimed, ran.stale_reads, warnings, timing, program.text(calls))
+    call_count = calls if program.lanes is None else int(prod(shape))
+    return FunctionResult(program, outputs, call_count, claimed, ran.stale_reads, warnings, timing, program.text(calls))
 
 
 def _division(slot: Slot) -> Sequence:
@@ -493,20 +493,20 @@ def _operands(program: FunctionProgram, given: Mapping[str, Codes]) -> tuple[dic
     shapes = {name: np.shape(given[name]) for name in names}
     if len(set(shapes.values())) > 1:
         raise ReadError(f"operands of several shapes: {', '.join(f'{n} {list(s)}' for n, s in shapes.items())}")
-    found = {}
+    operands = {}
     for name in names:
         try:
-            found[name] = codes_from_array(np.asarray(given[name]), F32).reshape(-1)
+            operands[name] = codes_from_array(np.asarray(given[name]), F32).reshape(-1)
         except ReadError as error:
             raise ReadError(f"{name}: {error.message}", legal=error.legal) from None
-        if found[name].size == 0:
+        if operands[name].size == 0:
             raise ReadError(f"{name} is empty", legal=("one element or more",))
-    return found, shapes[names[0]]
+    return operands, shapes[names[0]]
 
 
 def _tables(program: FunctionProgram, tables: Mapping[str, Codes]) -> dict[str, Codes]:
     """Return the tables that are given, after a check of their names."""
-    names = [each.table for each in program.tables]
+    names = [table.table for table in program.tables]
     for name in tables:
         if name not in names:
             raise ReadError(f"{program.row.builtin} reads no table '{name}'", legal=names or ("none",))
@@ -528,8 +528,8 @@ def _unclaimed(program: FunctionProgram, *, claimed: bool) -> Warnings:
     """Return the notes on values that no instruction computed."""
     if claimed or program.row.kind is not FunctionKind.TABLE:
         return ()
-    names = ", ".join(each.table for each in program.tables)
-    given = " ".join(f"--in {each.table}=FILE" for each in program.tables)
+    names = ", ".join(table.table for table in program.tables)
+    given = " ".join(f"--in {table.table}=FILE" for table in program.tables)
     text = (
         f"the values are correctly rounded and not claimed to be the chip's: the contents of its table {names} are not "
         f"public; {given} gives them, and the instructions compute"
@@ -581,8 +581,8 @@ def descriptor_call(row: SpecialFunction, target: VliwTarget, given: Mapping[str
         ReadError: an argument is missing, unknown or out of range.
         IllegalError: no source states the address of the target's descriptors.
     """
-    place = descriptors_of(target)
-    if place is None:
+    descriptors = descriptors_of(target)
+    if descriptors is None:
         raise IllegalError(f"no source documents where {target.name} keeps its tensor descriptors")
     names = arguments_of(row)
     for name in given:
@@ -592,10 +592,10 @@ def descriptor_call(row: SpecialFunction, target: VliwTarget, given: Mapping[str
     if missing:
         raise ReadError(f"{row.builtin} takes {', '.join(missing)}", legal=[f"--arg {name}=NUMBER" for name in missing])
     tensor = _within("tensor", given["tensor"], target.tensors.limit)
-    address = place.base + place.descriptor_bytes * tensor + _PAD
+    address = descriptors.base + descriptors.descriptor_bytes * tensor + _PAD
     if "dimension" in names:
         dimension = _within("dimension", given["dimension"], _DIMENSION_COUNT)
-        address += _DIMENSIONS - _PAD + place.dimension_bytes * dimension + _STRIDE
+        address += _DIMENSIONS - _PAD + descriptors.dimension_bytes * dimension + _STRIDE
     stored = _word(row, given["value"]) if "value" in names else None
     kernel = schedule(_sequence(address, stored), target, name=row.builtin)
     text = f"// castsim: tensor {tensor} described in i8 [1]\n{kernel.text()}"
@@ -636,7 +636,7 @@ def _word(row: SpecialFunction, value: int | float) -> int:
     if not isinstance(value, int) or not low <= value <= high:
         raise ReadError(f"value={value} does not fit the type of {row.builtin}", legal=(f"{low} .. {high}",))
     part = value & ((1 << bits) - 1)
-    return sum(part << place for place in range(0, 32, bits))
+    return sum(part << shift for shift in range(0, 32, bits))
 
 
 def _returned(row: SpecialFunction, word: int) -> int | float:

@@ -126,12 +126,12 @@ def move_one(
     sequence: Sequence,
     result: SequenceRegister,
     source: SequenceRegister,
-    place: tuple[int, int],
+    dual_groups: tuple[int, int],
     enabled: int,
     mask: int,
 ) -> None:
     """Return the MOV_DG of one dual group: `place` is source and destination, `enabled` the groups to write."""
-    src, dst = place
+    src, dst = dual_groups
     switches = f"src={src} dst={dst} wr_lg={enabled & 1:#x} wr_ug={enabled >> 1:#x}"
     sequence.vpu(f"mov_dg {switches}", result, source, mask)
 
@@ -155,21 +155,21 @@ def move_all(
 
 def _packed(sequence: Sequence, element: str, source: SequenceRegister, stride: int) -> SequenceRegister:
     """Keep every stride-th element: each DG has its kept elements in order, once per 64 / stride bytes."""
-    found = sequence.vector()
+    result = sequence.vector()
     for group in (0, 1):
-        sequence.vpu(f"pack.{element} source_group={group} element_stride={stride}", found, source)
-    return found
+        sequence.vpu(f"pack.{element} source_group={group} element_stride={stride}", result, source)
+    return result
 
 
 def _unpacked(
     sequence: Sequence, element: str, source: SequenceRegister, stride: int, part: int, zeroes: str | None = None
 ) -> SequenceRegister:
     """Spread part `part` of each DG, 64 / stride bytes, over the DG, with zeros of type `zeroes` between elements."""
-    found = sequence.broadcast(0, zeroes) if zeroes else sequence.zeroed()
+    result = sequence.broadcast(0, zeroes) if zeroes else sequence.zeroed()
     group, half = (part, 0) if stride == _GROUPS else divmod(part, stride // _GROUPS)
     switches = f"source_group={group} element_stride={stride} group_half={half}"
-    sequence.vpu(f"unpack.{element} {switches}", found, source)
-    return found
+    sequence.vpu(f"unpack.{element} {switches}", result, source)
+    return result
 
 
 # ------------------------------------------------------------------------------------------------------------- pack
@@ -181,8 +181,8 @@ def pack_two_single(sequence: Sequence, element: str, sources: Values) -> Values
     result = sequence.copy(packed[0])
     for group in range(1, 2 * len(_DUAL_GROUPS)):
         register, dual = divmod(group, len(_DUAL_GROUPS))
-        place, enabled = (dual, group // 2), _UPPER if group % 2 else _LOWER
-        move_one(sequence, result, packed[register], place, enabled, _EVERY_BYTE)
+        ends, enabled = (dual, group // 2), _UPPER if group % 2 else _LOWER
+        move_one(sequence, result, packed[register], ends, enabled, _EVERY_BYTE)
     return (result,)
 
 
@@ -431,8 +431,8 @@ class _BuiltinWriter:
         source = sources[0]
         if self.row.before:
             prepared = self.sequence.vector(self.signature.source.registers)
-            for part, place in zip(source.parts, prepared.parts, strict=True):
-                self._steps(self.row.before, part, place)
+            for part, prepared_part in zip(source.parts, prepared.parts, strict=True):
+                self._steps(self.row.before, part, prepared_part)
             source = prepared
         result = self.sequence.vector(self.signature.result.registers)
         (step,) = self.row.joint
@@ -478,9 +478,9 @@ def widened_half(sequence: Sequence, source: SequenceRegister) -> SequenceRegist
         return result
 
     def equal(value: SequenceRegister, number: int) -> SequenceRegister:
-        found = sequence.mask()
-        sequence.vpu("cmp_eq.u32", found, value, number)
-        return found
+        mask = sequence.mask()
+        sequence.vpu("cmp_eq.u32", mask, value, number)
+        return mask
 
     sign = unary("and.u32", source, _SIGN)
     magnitude = unary("and.u32", source, ~_SIGN)
@@ -579,8 +579,8 @@ def builtin_target(target: str | Path | Target) -> VliwTarget:
         ReadError, TargetDataError: see `castsim.targets.load_target`.
         IllegalError: the target has no builtins.
     """
-    found = load_target(target) if isinstance(target, str | Path) else target
-    return tpc_target(found, f"{found.name} has no builtins: they belong to TPC-C")
+    loaded = load_target(target) if isinstance(target, str | Path) else target
+    return tpc_target(loaded, f"{loaded.name} has no builtins: they belong to TPC-C")
 
 
 def generations() -> Iterator[str]:
@@ -594,10 +594,10 @@ def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimErro
         return IllegalError(f"{target.name} has no builtin '{name}'; these targets have it", legal=having)
     every = dict.fromkeys(row.builtin for row in (*builtins_of(target), *all_builtins()))
     every |= dict.fromkeys(special.builtin for special in library_functions())
-    shortest = {_bare(each): each for each in every}
+    shortest = {_bare(spelling): spelling for spelling in every}
     bare = _bare(name)
     near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY) or _alike(bare, shortest)
-    legal = [*(shortest[each] for each in near), f"castsim builtin --target {target.name}"]
+    legal = [*(shortest[spelling] for spelling in near), f"castsim builtin --target {target.name}"]
     from castsim.tools.tpc_compiler.c_language import call_named  # noqa: PLC0415 - only an unknown name needs it
 
     intrinsic = "; it is an intrinsic of TPC-C, which kernels call" if call_named(name) else ""
@@ -630,15 +630,15 @@ def find_function(name: str, target: VliwTarget) -> SpecialFunction | None:
         IllegalError: only other generations have it.
     """
     rows = library_functions()
-    found = [row for row in rows if name in _spellings(row)]
-    found = found or [row for row in rows if _without_unit(row).startswith(f"{name}_")]
-    if not found:
+    matches = [row for row in rows if name in _spellings(row)]
+    matches = matches or [row for row in rows if _without_unit(row).startswith(f"{name}_")]
+    if not matches:
         return None
-    here = [row for row in found if any(each in row.generations for each in target.architectures)]
+    here = [row for row in matches if any(architecture in row.generations for architecture in target.architectures)]
     if not here:
-        having = dict.fromkeys(f"--target {generation}" for row in found for generation in row.generations)
+        having = dict.fromkeys(f"--target {generation}" for row in matches for generation in row.generations)
         raise IllegalError(f"{target.name} has no builtin '{name}'; these targets have it", legal=having)
-    if name in (each for row in here for each in _spellings(row)):  # one of the table of builtins, not its twin
+    if name in (spelling for row in here for spelling in _spellings(row)):  # one of the table of builtins, not its twin
         here = [row for row in here if row.published] or here
     if len(here) > 1:
         raise ReadError(f"several builtins are called '{name}'", legal=[row.builtin for row in here])

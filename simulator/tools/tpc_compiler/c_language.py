@@ -190,16 +190,16 @@ def group_of(name: str, count: int) -> Vector | Group:
 
 
 def _named() -> dict[str, CType]:
-    found: dict[str, CType] = {"void": VOID, "int5": INDEX, "tensor": TENSOR}
-    found |= {name: Scalar(element) for name, element in SCALARS.items()}
-    found |= {f"bool{lanes}": Mask(lanes) for lanes in (64, 128, 256)}
+    types: dict[str, CType] = {"void": VOID, "int5": INDEX, "tensor": TENSOR}
+    types |= {name: Scalar(element) for name, element in SCALARS.items()}
+    types |= {f"bool{lanes}": Mask(lanes) for lanes in (64, 128, 256)}
     for element, name in _VECTOR_NAMES.items():
-        held = vector_of("i8" if element == "i4" else "u8" if element == "u4" else element)
-        found[name] = held
+        vector = vector_of("i8" if element == "i4" else "u8" if element == "u4" else element)
+        types[name] = vector
         for count in (2, 4):
-            found[f"{_STEMS[element]}{VECTOR_BITS // FORMATS[element].bits * count}"] = Group((held,) * count)
-        found[f"{name}_pair_t"] = Group((held,) * 2)
-    return found
+            types[f"{_STEMS[element]}{VECTOR_BITS // FORMATS[element].bits * count}"] = Group((vector,) * count)
+        types[f"{name}_pair_t"] = Group((vector,) * 2)
+    return types
 
 
 _NAMED = _named()
@@ -210,12 +210,12 @@ _MIXED = re.compile(rf"({'|'.join(_VECTOR_NAMES.values())})_({'|'.join(_VECTOR_N
 
 def type_named(name: str) -> CType | None:
     """Return the type of a name that is one word, None if it is not a type."""
-    found = _NAMED.get(name)
-    if found is None and (match := _MIXED.fullmatch(name)) is not None:
-        one, two = _NAMED[match[1]], _NAMED[match[2]]
-        assert isinstance(one, Vector) and isinstance(two, Vector)
-        return Group((one, two))
-    return found
+    kind = _NAMED.get(name)
+    if kind is None and (match := _MIXED.fullmatch(name)) is not None:
+        first, two = _NAMED[match[1]], _NAMED[match[2]]
+        assert isinstance(first, Vector) and isinstance(two, Vector)
+        return Group((first, two))
+    return kind
 
 
 def type_names() -> list[str]:
@@ -233,8 +233,8 @@ def names_in(text: str) -> Iterator[str]:
 def first_generation(kind: CType) -> str:
     """Return the first generation with values of a type."""
     elements = {Vector: lambda k: [k.element], Group: lambda k: [getattr(m, "element", m) for m in k.members]}
-    found = elements[type(kind)](kind) if type(kind) in elements else [kind] if isinstance(kind, Scalar) else []
-    return max((FIRST.get(each.name, "goya") for each in found), key=GENERATIONS.index, default="goya")
+    scalars = elements[type(kind)](kind) if type(kind) in elements else [kind] if isinstance(kind, Scalar) else []
+    return max((FIRST.get(scalar.name, "goya") for scalar in scalars), key=GENERATIONS.index, default="goya")
 
 
 def promoted(kind: Scalar) -> Scalar:
@@ -242,11 +242,11 @@ def promoted(kind: Scalar) -> Scalar:
     return INT if not kind.is_float and kind.bits < 32 else kind
 
 
-def common(one: Scalar, two: Scalar) -> Scalar:
+def common(first: Scalar, two: Scalar) -> Scalar:
     """Return the type of the result of an operator on two scalars: C's usual conversions."""
-    one, two = promoted(one), promoted(two)
+    first, two = promoted(first), promoted(two)
     order = [INT, UNSIGNED, *(Scalar(n) for n in ("f8_152", "f8_143", "f16", "bf16", "f32"))]
-    return max(one, two, key=order.index)
+    return max(first, two, key=order.index)
 
 
 # The intrinsics by their rows, and the rule by which a name says unit, types and operation.
@@ -318,20 +318,20 @@ def _format(word: str) -> str:
 
 def call_named(name: str) -> IntrinsicCall | IntrinsicConversion | None:
     """Return the parsed name of a function, None if the rule gives it no meaning."""
-    found = _CONVERT.fullmatch(name)
-    if found is not None:
-        integer = found[2] if "int" in found[2] else ""
-        source = integer.replace("uint", "u").replace("int", "i") if integer else _format(found[2])
-        return IntrinsicConversion(found[1], source, _format(found[3]), (found[4] or "")[1:], found[5] == "vb", integer)
-    found = _NAME.fullmatch(name)
-    if found is None:
+    parts = _CONVERT.fullmatch(name)
+    if parts is not None:
+        integer = parts[2] if "int" in parts[2] else ""
+        source = integer.replace("uint", "u").replace("int", "i") if integer else _format(parts[2])
+        return IntrinsicConversion(parts[1], source, _format(parts[3]), (parts[4] or "")[1:], parts[5] == "vb", integer)
+    parts = _NAME.fullmatch(name)
+    if parts is None:
         return None
-    unit, element, rest = found[1], _format(found[2]), found[3]
+    unit, element, rest = parts[1], _format(parts[2]), parts[3]
     lanewise = rest.endswith("_vb")
     rest = re.sub(r"_v?b$", "", rest)
     extras = set()
     if re.match(r"(?:ld|st)_tnsr", rest):
-        while (suffix := next((each for each in _SUFFIXES if rest.endswith(each)), None)) is not None:
+        while (suffix := next((candidate for candidate in _SUFFIXES if rest.endswith(candidate)), None)) is not None:
             extras.add(suffix[1:])
             rest = rest.removesuffix(suffix)
     result, select = element, _SELECT.fullmatch(rest)
@@ -357,16 +357,20 @@ def _has_product(row: Intrinsic, element: str) -> bool:
     )
 
 
-def near(name: str, known: list[str]) -> list[str]:
+def near(name: str, names: list[str]) -> list[str]:
     """Return names similar to an unknown one."""
-    found = _NAME.fullmatch(name)
-    if found is not None:
-        rest = re.sub(r"_v?b$", "", found[3])
-        element = _format(found[2])
-        options = [each for each, row in intrinsics().items() if found[1] in row.units and _has_product(row, element)]
-        suffix = "_b" if found[1] == "v" else ""
-        return [f"{found[1]}_{found[2]}_{each}{suffix}" for each in difflib.get_close_matches(rest, options, 3)]
-    return difflib.get_close_matches(name, known, 4)
+    parts = _NAME.fullmatch(name)
+    if parts is not None:
+        rest = re.sub(r"_v?b$", "", parts[3])
+        element = _format(parts[2])
+        options = [
+            intrinsic for intrinsic, row in intrinsics().items() if parts[1] in row.units and _has_product(row, element)
+        ]
+        suffix = "_b" if parts[1] == "v" else ""
+        return [
+            f"{parts[1]}_{parts[2]}_{intrinsic}{suffix}" for intrinsic in difflib.get_close_matches(rest, options, 3)
+        ]
+    return difflib.get_close_matches(name, names, 4)
 
 
 # The switches of intrinsics: constants of the vendor's header, and the words of instructions that they stand for.
@@ -439,15 +443,15 @@ def words_of(mnemonic: str, element: str, switches: int) -> list[str]:
     bit, word = _ON_INTEGERS.get(mnemonic, (0, ""))
     if "f" in element and word:
         word = "fp16_ftz_in" if mnemonic in ("mac", "madd") else ""
-    found = words((switches & bit, word)) + words(*((switches & each, name) for each, name in _PLAIN.get(mnemonic, ())))
+    parts = words((switches & bit, word)) + words(*((switches & flag, name) for flag, name in _PLAIN.get(mnemonic, ())))
     if mnemonic == "msac":
-        found = words((switches & 2, "rhu"), (True, "normalize_c" if switches & 4 else "normalize_ab"))
+        parts = words((switches & 2, "rhu"), (True, "normalize_c" if switches & 4 else "normalize_ab"))
     elif mnemonic in ("popcnt", "find_first"):
         start = [] if mnemonic == "popcnt" else ["start_msb" if switches & 2 else "start_lsb"]
-        found = [f"set={switches & 1}", *start]
+        parts = [f"set={switches & 1}", *start]
     elif mnemonic == "nearbyint":
-        found = words((True, rounding(switches)))
+        parts = words((True, rounding(switches)))
     elif mnemonic in ("pack", "unpack"):
         half = [f"group_half={switches >> 10 & 1}"] if mnemonic == "unpack" else []
-        found = [f"source_group={switches >> 8 & 1}", f"element_stride={4 if switches & 1 << 9 else 2}", *half]
-    return found
+        parts = [f"source_group={switches >> 8 & 1}", f"element_stride={4 if switches & 1 << 9 else 2}", *half]
+    return parts

@@ -69,15 +69,15 @@ def vector_type(text: str) -> ElementVector:
         ReadError: the text denotes no type.
         IllegalError: the format has its own exponent bias.
     """
-    found = _FLOAT_LIKE.fullmatch(text) or _VECTOR_TYPES_SPELLED.fullmatch(text)
+    match = _FLOAT_LIKE.fullmatch(text) or _VECTOR_TYPES_SPELLED.fullmatch(text)
     rows = {row.name: row for row in c_types()}
-    if found and found[1] in rows and (found[2] or found[1] not in FORMATS):
-        if len(found[2]) > _MOST_DIGITS:
-            raise ReadError(f"'{text[:40]}' has more elements than registers of any chip", legal=(f"{found[1]}128",))
-        count = int(found[2]) if found[2] else None
+    if match and match[1] in rows and (match[2] or match[1] not in FORMATS):
+        if len(match[2]) > _MOST_DIGITS:
+            raise ReadError(f"'{text[:40]}' has more elements than registers of any chip", legal=(f"{match[1]}128",))
+        count = int(match[2]) if match[2] else None
         if count == 0:
-            raise ReadError(f"'{text}' has no elements", legal=(f"{found[1]}128",))
-        return ElementVector(rows[found[1]].element, count)
+            raise ReadError(f"'{text}' has no elements", legal=(f"{match[1]}128",))
+        return ElementVector(rows[match[1]].element, count)
     if text == "i1":
         return ElementVector(text)
     try:
@@ -124,7 +124,9 @@ def matched(src: ElementVector, dst: ElementVector, target: VliwTarget) -> tuple
             legal=[
                 f"{ElementVector(src.element, count).name} -> {ElementVector(dst.element, count).name}"
                 for count in (src.elements, dst.elements)
-                if all(count >= native_elements(each.element, target) for each in (src, dst) if each.element != "i1")
+                if all(
+                    count >= native_elements(vector.element, target) for vector in (src, dst) if vector.element != "i1"
+                )
             ],
         )
     count = src.elements or dst.elements
@@ -148,15 +150,15 @@ def one_register(src: ElementVector, dst: ElementVector, target: VliwTarget) -> 
     Raises:
         IllegalError: a type is given with another number of elements.
     """
-    found = []
+    vectors = []
     for kind, other in ((src, dst), (dst, src)):
         count = native_elements(other.element if kind.element == "i1" else kind.element, target)
         if kind.elements not in (None, count):
             whole = ElementVector(kind.element, count).name
             message = f"lane order converts one register to one: {kind.name} is not one register"
             raise IllegalError(message, legal=(whole, kind.element))
-        found.append(ElementVector(kind.element, count))
-    return found[0], found[1]
+        vectors.append(ElementVector(kind.element, count))
+    return vectors[0], vectors[1]
 
 
 def promotes(src: str, dst: str) -> bool:
@@ -249,11 +251,11 @@ class Path:
         return tuple(target.convert_rounding.modes) if any(hop.takes_mode for hop in self.hops) else ()
 
     def __str__(self) -> str:
-        found = self.src
+        text = self.src
         for hop in self.hops:
             between = f"({hop.through}) " if hop.through else ""
-            found += f" {'~' if hop.means is HopMethod.KEEP else '->'} {between}{hop.dst}"
-        return found
+            text += f" {'~' if hop.means is HopMethod.KEEP else '->'} {between}{hop.dst}"
+        return text
 
 
 def path_of(src: str, dst: str, target: VliwTarget, reading: ChainReading = ChainReading.COMPILER) -> Path:
@@ -267,14 +269,14 @@ def path_of(src: str, dst: str, target: VliwTarget, reading: ChainReading = Chai
             raise IllegalError(f"{target.name} has no elements of {element}", legal=target.elements.formats)
     if src == dst:
         return Path(src, dst, (), Status.DOCUMENTED, ())
-    found = _path(src, dst, target, reading)
-    if found is None:
+    path = _path(src, dst, target, reading)
+    if path is None:
         legal = [other for other in target.elements.formats if other != src and _path(src, other, target, reading)]
         raise IllegalError(
             f"{target.name} cannot convert {src} to {dst}",
             legal=[f"{src} -> {other}" for other in legal],
         )
-    return found
+    return path
 
 
 def direct_hop(src: str, dst: str, target: VliwTarget, unit: str = "vpu") -> PathHop | None:
@@ -307,7 +309,7 @@ def _path(src: str, dst: str, target: VliwTarget, reading: ChainReading) -> Path
     return Path(
         src,
         dst,
-        tuple(hop for found, _, _ in hops for hop in found),
+        tuple(hop for link_hops, _, _ in hops for hop in link_hops),
         Status.ASSUMED if assumed else row.status,
         tuple(dict.fromkeys([row.source, *(source for _, _, sources in hops for source in sources)])),
     )
@@ -316,8 +318,8 @@ def _path(src: str, dst: str, target: VliwTarget, reading: ChainReading) -> Path
 def _chain(src: str, dst: str, reading: ChainReading) -> ChainRow | None:
     """Return the row of a pair: that of the reading, else the shared one, else, for scalars, that of vectors."""
     rows = {row.reading: row for row in chains() if (row.src, row.dst) == (src, dst)}
-    found = rows.get(reading) or rows.get(None)
-    return found or (rows.get(ChainReading.COMPILER) if reading is ChainReading.SCALAR else None)
+    chain = rows.get(reading) or rows.get(None)
+    return chain or (rows.get(ChainReading.COMPILER) if reading is ChainReading.SCALAR else None)
 
 
 _Links = list[tuple[tuple[PathHop, ...], Status, tuple[str, ...]]]
@@ -334,16 +336,16 @@ def _links(row: ChainRow, target: VliwTarget, reading: ChainReading) -> _Links |
     if row.how is not Decomposition.CHAIN:
         through = row.steps[1][0] if len(row.steps) > 2 else None
         return [((PathHop(_MEANS[row.how], row.src, row.dst, through=through),), row.status, ())]
-    found: _Links = []
+    links: _Links = []
     for (before, _), (after, converted) in zip(row.steps, row.steps[1:], strict=False):
         if not converted:
-            found.append(((PathHop(HopMethod.KEEP, before, after),), Status.DOCUMENTED, ()))
+            links.append(((PathHop(HopMethod.KEEP, before, after),), Status.DOCUMENTED, ()))
             continue
         link = _path(before, after, target, reading)
         if link is None:
             return None
-        found.append((link.hops, link.status, link.sources if len(link.hops) > 1 else ()))
-    return found
+        links.append((link.hops, link.status, link.sources if len(link.hops) > 1 else ()))
+    return links
 
 
 NONE = "N/A"

@@ -383,8 +383,8 @@ def _swizzled(
     outputs: list[SequenceRegister] = []
     for start in range(0, counts[0], group):
         values = singles[start : start + group]
-        for place, hop in enumerate(path.hops):
-            following = path.hops[place + 1] if place + 1 < len(path.hops) else None
+        for index, hop in enumerate(path.hops):
+            following = path.hops[index + 1] if index + 1 < len(path.hops) else None
             values = hop_in_swizzle(sequence, hop, values, mode(hop), following, target)
         outputs += values
     return tuple(outputs)
@@ -417,8 +417,8 @@ def hop_in_swizzle(
         return [in_lane(sequence, hop, value, mode, zeroed=False, into=part) for value, part in pairs]
     if wide < narrow:
         return _down_in_swizzle(sequence, hop, values, mode, target)
-    found = [_up_in_swizzle(sequence, hop, value, mode) for value in values]
-    return [each[lane] for lane in range(wide // narrow) for each in found]
+    groups = [_up_in_swizzle(sequence, hop, value, mode) for value in values]
+    return [widened[lane] for lane in range(wide // narrow) for widened in groups]
 
 
 def _up_in_swizzle(sequence: Sequence, hop: PathHop, value: SequenceRegister, mode: str) -> list[SequenceRegister]:
@@ -427,12 +427,12 @@ def _up_in_swizzle(sequence: Sequence, hop: PathHop, value: SequenceRegister, mo
         return list(whole(sequence, hop, (value,), mode))
     wide, narrow = bits_of(hop.dst), bits_of(hop.src)
     last = wide // narrow - 1
-    found = []
+    results = []
     for lane in range(last + 1):
         moved = shifted(sequence, value, lane * narrow, wide)
         # The shift leaves the last lane among zeroes.
-        found.append(in_lane(sequence, hop, moved, mode, zeroed=lane == last, into=None))
-    return found
+        results.append(in_lane(sequence, hop, moved, mode, zeroed=lane == last, into=None))
+    return results
 
 
 def _down_in_swizzle(
@@ -440,13 +440,13 @@ def _down_in_swizzle(
 ) -> list[SequenceRegister]:
     ratio = bits_of(hop.src) // bits_of(hop.dst)
     count = len(values) // ratio
-    found: list[SequenceRegister] = []
+    results: list[SequenceRegister] = []
     for number in range(count):
         sources = tuple(values[number::count])
         if prefers_all_lanes(hop, target) and is_whole_group(sources):
-            found += whole(sequence, hop, sources, mode)
+            results += whole(sequence, hop, sources, mode)
         elif has_lane(hop, ratio - 1):
-            found.append(lanes(sequence, hop, sources, mode))
+            results.append(lanes(sequence, hop, sources, mode))
         else:
             raise IllegalError(f"{hop} cannot fill all lanes, so its result cannot be swizzled", legal=("linear",))
-    return found
+    return results

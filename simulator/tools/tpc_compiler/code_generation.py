@@ -78,8 +78,8 @@ class EmittedInstruction:
     @property
     def values(self) -> tuple[SequenceRegister, ...]:
         """The registers in it."""
-        found = tuple(operand for operand in self.operands if isinstance(operand, SequenceRegister))
-        return found if self.where is None else (*found, self.where)
+        registers = tuple(operand for operand in self.operands if isinstance(operand, SequenceRegister))
+        return registers if self.where is None else (*registers, self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,9 @@ class Sequence:
 
     def scalar(self, name: str, fmt: str) -> SequenceRegister:
         """Return the S register of a number from the caller."""
-        found = self.register()
-        self.scalars.append(ScalarArgument(name, fmt, found))
-        return found
+        argument = self.register()
+        self.scalars.append(ScalarArgument(name, fmt, argument))
+        return argument
 
     # ------------------------------------------------------------------------------------------------- instructions
 
@@ -178,9 +178,9 @@ class Sequence:
 
     def broadcast(self, number: int, element: str = "i32") -> SequenceRegister:
         """Return a vector with a number in every element of a type, by a MOV in the LOAD slot; no VPU operation."""
-        found = self.vector()
-        self.add(Slot.LOAD, f"mov.{element}", found, number)
-        return found
+        result = self.vector()
+        self.add(Slot.LOAD, f"mov.{element}", result, number)
+        return result
 
     def zeroed(self) -> SequenceRegister:
         """Return a vector of zeros; no VPU operation."""
@@ -188,9 +188,9 @@ class Sequence:
 
     def copy(self, source: SequenceRegister) -> SequenceRegister:
         """Return a copy of a vector register, by a MOV in the LOAD slot; no VPU operation."""
-        found = self.vector()
-        self.add(Slot.LOAD, "mov", found, source)
-        return found
+        result = self.vector()
+        self.add(Slot.LOAD, "mov", result, source)
+        return result
 
 
 # Loads of the inputs of a sequence, stores of its outputs: one tensor per port, one index register per register.
@@ -243,7 +243,7 @@ def planned(sequence: Sequence, target: VliwTarget) -> AccessPlan:
     count = len(sequence.steps)
     for placed in ports:
         for register, index in zip(placed.port.registers, placed.indices, strict=True):
-            mentions = [place for place, step in enumerate(sequence.steps) if _mentions(step, register)]
+            mentions = [position for position, step in enumerate(sequence.steps) if _mentions(step, register)]
             if placed.direction == "in":
                 step = EmittedInstruction(Slot.LOAD, "ld_tnsr", (register, placed.tensor, index))
                 before.setdefault(min(mentions, default=0), []).append(step)
@@ -251,8 +251,8 @@ def planned(sequence: Sequence, target: VliwTarget) -> AccessPlan:
                 step = EmittedInstruction(Slot.STORE, "st_tnsr", (placed.tensor, index, register))
                 after.setdefault(max(mentions, default=count - 1), []).append(step)
     steps = before.get(0, []) if not count else []
-    for place, step in enumerate(sequence.steps):
-        steps += [*before.get(place, ()), step, *after.get(place, ())]
+    for position, step in enumerate(sequence.steps):
+        steps += [*before.get(position, ()), step, *after.get(position, ())]
     steps += after.get(-1, []) if not count else []
     advances = [
         EmittedInstruction(Slot.SPU, f"add.i32 {_TILE_DIMENSION}", (index, 1, index))
@@ -269,7 +269,7 @@ def _ports(sequence: Sequence, target: VliwTarget) -> Iterator[PlacedPort]:
         registers = port.registers
         lanes = target.registers.vector_bytes * _BYTE_BITS // format_named(port.format).bits
         # Values of the sequence count from 0 upwards.
-        indices = tuple(SequenceRegister(-1 - number - place, File.I) for place in range(len(registers)))
+        indices = tuple(SequenceRegister(-1 - number - index, File.I) for index in range(len(registers)))
         number += len(registers)
         yield PlacedPort(port, tensor, direction, indices, lanes * len(registers))
 
@@ -323,8 +323,8 @@ class ScheduledKernel:
         empty = printed(NOTHING)
         if tiles == 1:
             once: list[Line] = [
-                tuple(None if slot is Slot.SPU and place in self.advances else line[slot] for slot in Slot)
-                for place, line in enumerate(self.body)
+                tuple(None if slot is Slot.SPU and index in self.advances else line[slot] for slot in Slot)
+                for index, line in enumerate(self.body)
             ]
             while once and once[-1] == NOTHING:
                 once.pop()
@@ -347,15 +347,15 @@ class ScheduledKernel:
         return tuple(line[Slot.VPU] or "" for line in self.body if line[Slot.VPU] is not None)
 
     def _declarations(self, tiles: int) -> list[str]:
-        found = [f"// castsim: target {self.target.name}"]
+        lines = [f"// castsim: target {self.target.name}"]
         for placed in self.ports:
             what = f"{placed.port.name} {placed.direction} {placed.port.format} [{placed.elements}, {tiles}]"
-            found.append(f"// castsim: tensor {placed.tensor} {what}")
+            lines.append(f"// castsim: tensor {placed.tensor} {what}")
         for placed in self.ports:
-            for place, index in enumerate(placed.indices):
-                name, start = self.index_registers[index.number], place * placed.lanes
-                found.append(f"// castsim: reg {name} = [{start}, 0, 0, 0, 0]")
-        return found
+            for position, index in enumerate(placed.indices):
+                name, start = self.index_registers[index.number], position * placed.lanes
+                lines.append(f"// castsim: reg {name} = [{start}, 0, 0, 0, 0]")
+        return lines
 
     def _scalars(self, numbers: Mapping[str, int | float] | None) -> list[str]:
         if numbers is None:
@@ -408,17 +408,17 @@ def allocate(steps: Items[EmittedInstruction], kept: Items[SequenceRegister], ta
         name for name in target.dialect.tensor_registers.values() if name[:1] == File.S and name[1:].isdecimal()
     )
     free = free_registers(target, (Register(File.S, int(name[1:])) for name in implicit))
-    found = {value.number: _take(free[_file(value)], value) for value in kept}
-    last = {value.number: place for place, step in enumerate(steps) for value in step.values}
-    for place, step in enumerate(steps):
+    registers = {value.number: _take(free[_file(value)], value) for value in kept}
+    last = {value.number: index for index, step in enumerate(steps) for value in step.values}
+    for index, step in enumerate(steps):
         for value in step.values:
-            if value.number not in found:
-                found[value.number] = _take(free[_file(value)], value)
+            if value.number not in registers:
+                registers[value.number] = _take(free[_file(value)], value)
         # Only now, so that a result never lands where an operand of its own instruction is.
         for value in {value.number: value for value in step.values}.values():
-            if last[value.number] == place and all(value.number != other.number for other in kept):
-                free[_file(value)] += range(found[value.number], found[value.number] + value.size)
-    return found
+            if last[value.number] == index and all(value.number != other.number for other in kept):
+                free[_file(value)] += range(registers[value.number], registers[value.number] + value.size)
+    return registers
 
 
 def _file(value: SequenceRegister) -> File:
@@ -429,9 +429,9 @@ def _take(free: list[int], value: SequenceRegister) -> int:
     """Take aligned registers; the oldest first, so that few instructions have to wait for earlier readers."""
     for index in free:
         group = range(index, index + value.size)
-        if index % value.size == 0 and all(one in free for one in group):
-            for one in group:
-                free.remove(one)
+        if index % value.size == 0 and all(member in free for member in group):
+            for member in group:
+                free.remove(member)
             return index
     raise IllegalError(f"the sequence needs more {_file(value)} registers at once than there are")
 
@@ -506,6 +506,6 @@ def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple
     placed = placer.place(BasicBlock([], operations), (), _EARLY).places
     places = [placed[operation][0] for operation in operations]
     body: list[list[str | None]] = [list(NOTHING) for _ in range(max(places, default=-1) + 1)]
-    for place, (slot, text) in zip(places, instructions, strict=True):
-        body[place][slot] = text
+    for row, (slot, text) in zip(places, instructions, strict=True):
+        body[row][slot] = text
     return tuple(tuple(line) for line in body), places

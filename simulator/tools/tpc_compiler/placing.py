@@ -68,9 +68,9 @@ class BlockGraph:
 
     def head(self, loop: LoopShape) -> ScheduledOperation:
         """Return the LOOP of a loop."""
-        found = self.blocks[loop.head].end
-        assert found is not None
-        return found
+        loop_operation = self.blocks[loop.head].end
+        assert loop_operation is not None
+        return loop_operation
 
     def iterator(self, loop: LoopShape) -> str:
         """Return the register that counts a loop."""
@@ -81,7 +81,7 @@ class BlockGraph:
         return self._at[_goal(jump.instruction, "src_a")]
 
     def _loops(self) -> tuple[LoopShape, ...]:
-        ends = [(number, each.end) for number, each in enumerate(self.blocks) if each.end is not None]
+        ends = [(number, block.end) for number, block in enumerate(self.blocks) if block.end is not None]
         heads = [(number, end) for number, end in ends if end.mnemonic == "loop"]
         bodies = [(number, number + 1, self._at[_goal(end.instruction, "end")]) for number, end in heads]
         limit = self._target.registers.loop_iterators
@@ -97,7 +97,11 @@ class BlockGraph:
             name, goal = _goal(block.end.instruction, "src_a"), self.goal(block.end)
             if self._bodies(number) != self._bodies(goal):
                 message = f"the jump to '{name}' enters or leaves a loop body; the label at its end is outside"
-                inside = [label for label, place in self._at.items() if self._bodies(place) == self._bodies(number)]
+                inside = [
+                    label
+                    for label, block_number in self._at.items()
+                    if self._bodies(block_number) == self._bodies(number)
+                ]
                 legal = (", ".join(inside) or "a label between the same loops as the jump",)
                 raise IllegalError(message, span=block.end.span, legal=legal)
 
@@ -108,7 +112,7 @@ class BlockGraph:
     def _behind(self, number: int) -> Iterator[BundleStep]:
         end = self.blocks[number].end
         if end is not None and end.mnemonic == "loop":
-            yield from entries(self.loops, next(each for each in self.loops if each.head == number))
+            yield from entries(self.loops, next(loop for loop in self.loops if loop.head == number))
             return
         if end is not None and is_jump(end):
             yield from arrivals(self.loops, number, self.goal(end))
@@ -125,8 +129,12 @@ def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]
 
     The last block is empty or ends the program; after LOOP, a jump and HALT a block always begins.
     """
-    found = [BasicBlock()]
-    ends = {_goal(each.instruction, "end"): n for n, each in enumerate(operations) if each.mnemonic == "loop"}
+    blocks = [BasicBlock()]
+    ends = {
+        _goal(instruction.instruction, "end"): n
+        for n, instruction in enumerate(operations)
+        if instruction.mnemonic == "loop"
+    }
 
     def begin(number: int) -> None:
         here, names = labels.get(number, []), list[str]()
@@ -135,31 +143,31 @@ def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]
             here = [*inner_first, *(name for name in here if name not in ends)]
         for name in here:
             if name in ends and names:  # inside the body until here: a jump over what ends it stays inside
-                found.append(BasicBlock(names))
+                blocks.append(BasicBlock(names))
                 names = []
             names = [*names, name]
         if names:
-            found.append(BasicBlock(names))
+            blocks.append(BasicBlock(names))
 
     for number, operation in enumerate(operations):
         begin(number)
         if operation.ends_block:
-            found[-1].end = operation
-            found.append(BasicBlock())
+            blocks[-1].end = operation
+            blocks.append(BasicBlock())
         else:
-            found[-1].operations.append(operation)
+            blocks[-1].operations.append(operation)
     begin(len(operations))
-    return found
+    return blocks
 
 
 def cut(blocks: Sequence[BasicBlock]) -> list[BasicBlock]:
     """Return the blocks with long ones cut into several."""
-    found = []
+    cut_blocks = []
     for block in blocks:
         pieces = [block.operations[at : at + _MOST_IN_BLOCK] for at in range(0, len(block.operations), _MOST_IN_BLOCK)]
-        found += [BasicBlock(block.labels if n == 0 else [], piece) for n, piece in enumerate(pieces or [[]])]
-        found[-1].end = block.end
-    return found
+        cut_blocks += [BasicBlock(block.labels if n == 0 else [], piece) for n, piece in enumerate(pieces or [[]])]
+        cut_blocks[-1].end = block.end
+    return cut_blocks
 
 
 def _goal(instruction: TpcInstruction, role: str) -> str:
@@ -183,28 +191,32 @@ def check_defined(shape: BlockGraph, operations: OperationLookup, declared: Set[
         ReadError: a register is read unwritten; the message names it and the place.
     """
     cells = [f"{unit.file}{unit.base + k}" for unit in declared for k in range(STRIDE)]
-    written = [{name for each in block.all for name in operations.touched(each).writes} for block in shape.blocks]
+    written = [
+        {name for scheduled in block.all for name in operations.touched(scheduled).writes} for block in shape.blocks
+    ]
     forwards: list[list[int]] = [[] for _ in written]
     for step in shape.steps:
         forwards[step.first] += [] if step.back else [step.second]
-    before = facts_at(forwards, lambda number, known: known | written[number], {0: cells})
+    before = facts_at(forwards, lambda number, defined: defined | written[number], {0: cells})
     for number in sorted(before):
-        known = before[number]
+        cells_before = before[number]
         for operation in shape.blocks[number].all:
             touched = operations.touched(operation)
-            for cell in sorted(touched.reads - known):
+            for cell in sorted(touched.reads - cells_before):
                 unit = unit_of_cell(cell)
                 if unit is not None:
-                    raise _undefined(operation, unit, operations, known)
-            known |= touched.writes
+                    raise _undefined(operation, unit, operations, cells_before)
+            cells_before |= touched.writes
 
 
 def _undefined(
-    operation: ScheduledOperation, unit: VirtualRegister, operations: OperationLookup, known: Set[str]
+    operation: ScheduledOperation, unit: VirtualRegister, operations: OperationLookup, defined: Set[str]
 ) -> ReadError:
     names = operations.names
-    near = {each for cell in known if (each := unit_of_cell(cell)) is not None and each.file is unit.file}
-    legal = [names.spelling(each) for each in sorted(near, key=lambda each: each.number)][:8]
+    near = {
+        candidate for cell in defined if (candidate := unit_of_cell(cell)) is not None and candidate.file is unit.file
+    }
+    legal = [names.spelling(candidate) for candidate in sorted(near, key=lambda candidate: candidate.number)][:8]
     shown = names.spelling(unit)
     message = f"virtual register {shown} is read here before anything writes it"
     span = names.places.get((operation.span.line, unit), operation.span)
@@ -233,11 +245,11 @@ def without_unread(shape: BlockGraph, operations: OperationLookup) -> list[Sched
                 else:
                     live = _before(operation, operations, live)
         if not gone:
-            return sorted(removed, key=lambda each: (each.span.line, each.span.column))
+            return sorted(removed, key=lambda scheduled: (scheduled.span.line, scheduled.span.column))
         removed += gone
         left = set(gone)
         for block in shape.blocks:
-            block.operations = [each for each in block.operations if each not in left]
+            block.operations = [entry for entry in block.operations if entry not in left]
 
 
 def _before(operation: ScheduledOperation, operations: OperationLookup, live: set[str]) -> set[str]:
@@ -258,35 +270,35 @@ def mark_fresh(shape: BlockGraph, operations: OperationLookup, declared: Set[Vir
     The kept part was never written before, or others write it before it is read. `declared` have values at
     the start.
     """
-    blocks = [[_kept_parts(each, operations) for each in block.all] for block in shape.blocks]
+    blocks = [[_kept_parts(scheduled, operations) for scheduled in block.all] for block in shape.blocks]
     kept = {cell for block in blocks for _, parts in block for cell in parts}
     if not kept:
         return
 
-    def written(number: int, known: dict[str, int]) -> dict[str, int]:
-        found = dict(known)
+    def written(number: int, facts: dict[str, int]) -> dict[str, int]:
+        written_parts = dict(facts)
         for touched, parts in blocks[number]:
             for cell in touched.writes & kept:
-                found[cell] = found.get(cell, 0) | parts.get(cell, (_all_parts(cell), 0))[0]
-        return found
+                written_parts[cell] = written_parts.get(cell, 0) | parts.get(cell, (_all_parts(cell), 0))[0]
+        return written_parts
 
     def read(number: int, behind: dict[str, int]) -> dict[str, int]:
-        found = dict(behind)
+        read_parts = dict(behind)
         for touched, parts in reversed(blocks[number]):
-            _pass_back(found, touched, parts, kept)
-        return found
+            _pass_back(read_parts, touched, parts, kept)
+        return read_parts
 
     ways = [(step.first, step.second) for step in shape.steps]
     start = {cell: _all_parts(cell) for cell in kept if unit_of_cell(cell) in declared}
     before = _parts_at(len(blocks), ways, written, start)
     behind = _parts_at(len(blocks), [(second, first) for first, second in ways], read, {})
     for number, block in enumerate(shape.blocks):
-        known, later = [before[number]], dict(behind[number])
+        facts, later = [before[number]], dict(behind[number])
         for touched, parts in blocks[number]:
-            known.append(dict(known[-1]))
+            facts.append(dict(facts[-1]))
             for cell in touched.writes & kept:
-                known[-1][cell] = known[-1].get(cell, 0) | parts.get(cell, (_all_parts(cell), 0))[0]
-        for operation, (touched, parts), old in reversed(list(zip(block.all, blocks[number], known, strict=False))):
+                facts[-1][cell] = facts[-1].get(cell, 0) | parts.get(cell, (_all_parts(cell), 0))[0]
+        for operation, (touched, parts), old in reversed(list(zip(block.all, blocks[number], facts, strict=False))):
             own = touched.old <= set(parts) and operation.instruction.form.accumulator is None
             if touched.old and own and not any(old.get(c, 0) & later.get(c, 0) & ~parts[c][1] for c in parts):
                 operation.fresh = True
@@ -320,20 +332,20 @@ def _parts_at(
     start: Mapping[str, int],
 ) -> list[dict[str, int]]:
     """Return the parts of cells for which the property holds at each block on some path from any."""
-    found: list[dict[str, int]] = [dict(start) if number == 0 else {} for number in range(count)]
+    parts_of: list[dict[str, int]] = [dict(start) if number == 0 else {} for number in range(count)]
     waiting = list(range(count))
     steps: dict[int, list[int]] = {}
     for first, second in ways:
         steps.setdefault(first, []).append(second)
     while waiting:
         number = waiting.pop()
-        facts = passed(number, found[number])
+        facts = passed(number, parts_of[number])
         for other in steps.get(number, ()):
-            new = {cell: found[other].get(cell, 0) | parts for cell, parts in facts.items()}
-            if any(found[other].get(cell, 0) != parts for cell, parts in new.items()):
-                found[other] |= new
+            new = {cell: parts_of[other].get(cell, 0) | parts for cell, parts in facts.items()}
+            if any(parts_of[other].get(cell, 0) != parts for cell, parts in new.items()):
+                parts_of[other] |= new
                 waiting.append(other)
-    return found
+    return parts_of
 
 
 def _all_parts(cell: str) -> int:
@@ -353,19 +365,19 @@ def rename_values(block: BasicBlock, operations: OperationLookup) -> None:
 def renamed(operations_in_order: Sequence[ScheduledOperation], operations: OperationLookup) -> list[ScheduledOperation]:
     """Return the instructions of a block with a separate register for every value of a virtual one except the last."""
     last: dict[VirtualRegister, int] = {}
-    for place, operation in enumerate(operations_in_order):
+    for index, operation in enumerate(operations_in_order):
         for unit in _begun(operation, operations):
-            last[unit] = place
+            last[unit] = index
     current: dict[VirtualRegister, VirtualRegister] = {}
-    found = []
-    for place, operation in enumerate(operations_in_order):
+    rewritten = []
+    for index, operation in enumerate(operations_in_order):
         results = dict(current)
         for unit in _begun(operation, operations):
-            results[unit] = unit if last[unit] == place else operations.names.renamed(unit)
+            results[unit] = unit if last[unit] == index else operations.names.renamed(unit)
         changed = any(old != new for old, new in (*results.items(), *current.items()))
-        found.append(renumbered(operation, current, results) if changed else operation)
+        rewritten.append(renumbered(operation, current, results) if changed else operation)
         current = results
-    return found
+    return rewritten
 
 
 def _begun(operation: ScheduledOperation, operations: OperationLookup) -> set[VirtualRegister]:
@@ -381,7 +393,7 @@ def _begun(operation: ScheduledOperation, operations: OperationLookup) -> set[Vi
 def copies(operation: ScheduledOperation) -> ScheduledOperation:
     """Return a copy of an instruction, for another trip of a loop."""
     return ScheduledOperation(
-        {slot: replace(each) for slot, each in operation.slots.items()}, operation.span, operation.fresh
+        {slot: replace(instruction) for slot, instruction in operation.slots.items()}, operation.span, operation.fresh
     )
 
 
@@ -420,7 +432,7 @@ class Room:
             return False
         key = frozenset(occupants)
         if key not in self._known:
-            ordered = sorted(occupants, key=lambda each: each[1])
+            ordered = sorted(occupants, key=lambda occupant: occupant[1])
             plans = tuple(self._operations.plan(operation, slot) for operation, slot in ordered)
             flow = _OneBundle(bundle_of(ordered), plans, self._operations.target)
             self._known[key] = side_by_side(flow)
@@ -446,14 +458,14 @@ class PlacedBlock:
         self.length += bundles
         if end is not None and end in self.places:
             first = self.places[end][0]
-            for operation, (place, slot) in self.places.items():
-                if place >= first and (operation is end or place > first):
-                    self.places[operation] = place + bundles, slot
+            for operation, (bundle, slot) in self.places.items():
+                if bundle >= first and (operation is end or bundle > first):
+                    self.places[operation] = bundle + bundles, slot
 
     def postpone(self, bundles: int) -> None:
         """Insert empty bundles at the beginning."""
         self.length += bundles
-        self.places = {operation: (place + bundles, slot) for operation, (place, slot) in self.places.items()}
+        self.places = {operation: (bundle + bundles, slot) for operation, (bundle, slot) in self.places.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,9 +508,11 @@ class _Occupied:
 
     def __init__(self, block: Sequence[ScheduledOperation], placer: Placer, live: LiveUnits, spare: int) -> None:
         self._operations, self._behind = placer.operations, live.behind
-        self._touched = {each: self._units(each) for each in block}
+        self._touched = {operation: self._units(operation) for operation in block}
         self._most = {file: count - spare for file, count in placer.registers.items()}
-        self._readers: Counter[VirtualRegister] = Counter(unit for each in block for unit in self._touched[each][0])
+        self._readers: Counter[VirtualRegister] = Counter(
+            unit for operation in block for unit in self._touched[operation][0]
+        )
         self._live = set(live.before)
         self._count: Counter[File] = Counter()
         self._live |= live.behind
@@ -515,17 +529,17 @@ class _Occupied:
         self._count.update(self._change(operation))
         read, written = self._touched[operation]
         self._readers.subtract(read)
-        self._live = {each for each in self._live | written if each in self._behind or self._readers[each] > 0}
+        self._live = {unit for unit in self._live | written if unit in self._behind or self._readers[unit] > 0}
 
     def _change(self, operation: ScheduledOperation) -> Counter[File]:
         read, written = self._touched[operation]
-        found: Counter[File] = Counter()
+        change: Counter[File] = Counter()
         for unit in written - self._live:
-            found[unit.file] += self._size(unit)
+            change[unit.file] += self._size(unit)
         for unit in read | written:
             if unit not in self._behind and self._readers[unit] <= (unit in read):
-                found[unit.file] -= self._size(unit)
-        return found
+                change[unit.file] -= self._size(unit)
+        return change
 
     def _units(self, operation: ScheduledOperation) -> tuple[set[VirtualRegister], set[VirtualRegister]]:
         touched = self._operations.touched(operation)
@@ -586,49 +600,49 @@ class Placer:
 
     def _end_fits(self, block: BasicBlock, placed: PlacedBlock, run: _Run, end: Occupant, at: int) -> bool:
         allowed = self._target.jump_rules.delay_slots if is_jump(end[0]) else tuple(s.name.lower() for s in Slot)
-        beside = [(other, slot) for other, (place, slot) in placed.places.items() if place == at]
+        beside = [(other, slot) for other, (bundle, slot) in placed.places.items() if bundle == at]
         if not self.room.shared_by([*beside, end]) or at < run.entered(end[0], end[1]):
             return False
-        for other, (place, slot) in placed.places.items():
+        for other, (bundle, slot) in placed.places.items():
             needed = self.distances.needed(other, slot, *end)
-            if needed is not None and place + needed > at:
+            if needed is not None and bundle + needed > at:
                 return False
-            if place > at and (end[0].mnemonic == "halt" or slot.name.lower() not in allowed):
+            if bundle > at and (end[0].mnemonic == "halt" or slot.name.lower() not in allowed):
                 return False
         return True
 
     # --------------------------------------------------------------------------------------------------- what clashes
 
-    def clashes(self, one: Occupant, at: int, others: Mapping[ScheduledOperation, tuple[int, Slot]]) -> bool:
+    def clashes(self, occupant: Occupant, at: int, others: Mapping[ScheduledOperation, tuple[int, Slot]]) -> bool:
         """Return whether an issue rule excludes an instruction from a bundle, given the places of others."""
-        begins = self.distances.begins(one[0])
-        for other, (place, slot) in others.items():
-            if at > place and self.distances.begins(other):
-                if at - place in self.distances.barred(other, slot, *one):
+        begins = self.distances.begins(occupant[0])
+        for other, (bundle, slot) in others.items():
+            if at > bundle and self.distances.begins(other):
+                if at - bundle in self.distances.barred(other, slot, *occupant):
                     return True
-            elif begins and place > at and place - at in self.distances.barred(*one, other, slot):
+            elif begins and bundle > at and bundle - at in self.distances.barred(*occupant, other, slot):
                 return True
         return False
 
     def related(self, block: Sequence[ScheduledOperation]) -> dict[ScheduledOperation, list[ScheduledOperation]]:
         """Return, for each instruction, the earlier ones that it must follow, in the order of the text."""
-        found: dict[ScheduledOperation, list[ScheduledOperation]] = {}
+        related_to: dict[ScheduledOperation, list[ScheduledOperation]] = {}
         by_name: dict[str, list[int]] = {}
-        for place, operation in enumerate(block):
+        for index, operation in enumerate(block):
             touched = self.operations.touched(operation)
             names = touched.reads | touched.writes
             if self.operations.has_state(operation):
                 names |= {"state"}
             near = sorted({other for name in names for other in by_name.get(name, ())})
             slot = next(iter(operation.slots))
-            found[operation] = [
+            related_to[operation] = [
                 block[other]
                 for other in near
                 if self.distances.needed(block[other], next(iter(block[other].slots)), operation, slot) is not None
             ]
             for name in names:
-                by_name.setdefault(name, []).append(place)
-        return found
+                by_name.setdefault(name, []).append(index)
+        return related_to
 
 
 class _Run:
@@ -660,7 +674,7 @@ class _Run:
             self._in_order()
         else:
             self._by_list()
-        length = 1 + max((place for place, _ in self._places.values()), default=-1)
+        length = 1 + max((bundle for bundle, _ in self._places.values()), default=-1)
         return PlacedBlock(self._places, length)
 
     def entered(self, operation: ScheduledOperation, slot: Slot) -> int:
@@ -669,9 +683,9 @@ class _Run:
         if key not in self._entered:
             needed = self._placer.distances.needed
             wanted = [
-                distance - each.gap
-                for each in self._entering
-                if (distance := needed(each.operation, each.slot, operation, slot)) is not None
+                distance - entrant.gap
+                for entrant in self._entering
+                if (distance := needed(entrant.operation, entrant.slot, operation, slot)) is not None
             ]
             self._entered[key] = max([0, *wanted])
         return self._entered[key]
@@ -679,12 +693,12 @@ class _Run:
     def _earliest(self, operation: ScheduledOperation, slot: Slot) -> int:
         """Return the first bundle that is far enough after all predecessors, which are placed."""
         if (operation, slot) not in self._earlier:
-            found = self.entered(operation, slot)
+            earliest = self.entered(operation, slot)
             for other in self._before[operation]:
-                place, own = self._places[other]
+                bundle, own = self._places[other]
                 needed = self._placer.distances.needed(other, own, operation, slot)
-                found = max(found, place + (needed or 0))
-            self._earlier[operation, slot] = found
+                earliest = max(earliest, bundle + (needed or 0))
+            self._earlier[operation, slot] = earliest
         return self._earlier[operation, slot]
 
     def _free(self, operation: ScheduledOperation, slot: Slot, at: int) -> bool:
@@ -692,15 +706,15 @@ class _Run:
             return False
         barred, most = self._placer.distances.barred, self._placer.distances.most_barred
         near = {
-            other: (place, own)
-            for place in range(at - most, at + most + 1)
-            for other, own in self._bundles.get(place, ())
+            other: (bundle, own)
+            for bundle in range(at - most, at + most + 1)
+            for other, own in self._bundles.get(bundle, ())
         }
         if self._placer.clashes((operation, slot), at, near):
             return False
         return not any(
-            at + each.gap <= most and at + each.gap in barred(each.operation, each.slot, operation, slot)
-            for each in self._entering
+            at + entrant.gap <= most and at + entrant.gap in barred(entrant.operation, entrant.slot, operation, slot)
+            for entrant in self._entering
         )
 
     def _put(self, operation: ScheduledOperation, slot: Slot, at: int) -> None:
@@ -723,21 +737,21 @@ class _Run:
     def _by_list(self) -> None:
         alone = [next(iter(operation.slots)) for operation in self._operations if len(operation.slots) == 1]
         load = {slot: alone.count(slot) for slot in Slot}
-        number = {operation: place for place, operation in enumerate(self._operations)}
-        behind: dict[ScheduledOperation, list[ScheduledOperation]] = {each: [] for each in self._operations}
+        number = {operation: index for index, operation in enumerate(self._operations)}
+        behind: dict[ScheduledOperation, list[ScheduledOperation]] = {candidate: [] for candidate in self._operations}
         missing = {operation: len(before) for operation, before in self._before.items()}
         for operation, before in self._before.items():
             for other in before:
                 behind[other].append(operation)
         rank = self._ranks(behind, number)
-        ready = sorted((each for each in self._operations if not missing[each]), key=rank.__getitem__)
+        ready = sorted((candidate for candidate in self._operations if not missing[candidate]), key=rank.__getitem__)
         at = first = 0
         while first < len(number):
             progress = True
             while progress:
                 progress = False
                 opened: list[ScheduledOperation] = []
-                forced = None if any(self._admits(each, number, first) for each in ready) else first
+                forced = None if any(self._admits(candidate, number, first) for candidate in ready) else first
                 for operation in ready:
                     allowed = number[operation] == forced or self._admits(operation, number, first)
                     slot = self._slot_at(operation, at, load) if allowed else None
@@ -750,7 +764,8 @@ class _Run:
                         opened += [] if missing[later] else [later]
                 if progress:
                     ready = sorted(
-                        (each for each in chain(ready, opened) if each not in self._places), key=rank.__getitem__
+                        (candidate for candidate in chain(ready, opened) if candidate not in self._places),
+                        key=rank.__getitem__,
                     )
                     while first < len(number) and self._operations[first] in self._places:
                         first += 1
@@ -777,32 +792,32 @@ class _Run:
             for operation in reversed(self._operations):
                 later = behind[operation]
                 goals[operation] = min(map(goals.__getitem__, later)) if later else number[operation]
-        return {each: (goals[each], -heights[each], place) for each, place in number.items()}
+        return {candidate: (goals[candidate], -heights[candidate], index) for candidate, index in number.items()}
 
     def _slot_at(self, operation: ScheduledOperation, at: int, load: Mapping[Slot, int]) -> Slot | None:
         """Return the least-loaded slot in which an instruction may be in a bundle, None if there is none."""
         used = {slot for _, slot in self._bundles.get(at, ())}
-        found = [slot for slot in operation.slots if slot not in used and self._earliest(operation, slot) <= at]
-        found.sort(key=lambda slot: (load[slot], slot))
-        return next((slot for slot in found if self._free(operation, slot, at)), None)
+        slots = [slot for slot in operation.slots if slot not in used and self._earliest(operation, slot) <= at]
+        slots.sort(key=lambda slot: (load[slot], slot))
+        return next((slot for slot in slots if self._free(operation, slot, at)), None)
 
     def _heights(self) -> dict[ScheduledOperation, int]:
         """Return the distance of each instruction from the end of the block, in bundles."""
-        found = dict.fromkeys(self._operations, 0)
+        heights = dict.fromkeys(self._operations, 0)
         waits = self._placer.operations.target.element_loads.latency_cycles
         for operation in reversed(self._operations):
             slot = next(iter(operation.slots))
             if self._placer.operations.first(operation).memory is MemoryOperation.ELEMENT_LOAD:
-                found[operation] += waits
+                heights[operation] += waits
             for other in self._before[operation]:
                 needed = self._placer.distances.needed(other, next(iter(other.slots)), operation, slot)
-                found[other] = max(found[other], found[operation] + (needed or 0))
-        return found
+                heights[other] = max(heights[other], heights[operation] + (needed or 0))
+        return heights
 
 
 def bundles_of(placed: PlacedBlock) -> Iterator[list[Occupant]]:
     """Yield the contents of each bundle of a block."""
-    found: list[list[Occupant]] = [[] for _ in range(placed.length)]
-    for operation, (place, slot) in placed.places.items():
-        found[place].append((operation, slot))
-    yield from found
+    rows: list[list[Occupant]] = [[] for _ in range(placed.length)]
+    for operation, (bundle, slot) in placed.places.items():
+        rows[bundle].append((operation, slot))
+    yield from rows

@@ -110,17 +110,17 @@ class OperationLookup:
         Raises:
             IllegalError: the instruction is not in the generation's tables, or moves the PC.
         """
-        found = operation.plans.get(slot)
-        if found is None:
+        prepared_plan = operation.plans.get(slot)
+        if prepared_plan is None:
             try:
-                found = prepared(operation.slots[slot], 0, slot, self._registers, self.target)
+                prepared_plan = prepared(operation.slots[slot], 0, slot, self._registers, self.target)
             except CastsimError as error:
                 raise self.names.named(error.at(operation.span), self.target.dialect) from None
-            if found.program_counter:
+            if prepared_plan.program_counter:
                 message = "a text to be scheduled cannot read PC, because bundles move"
                 raise IllegalError(message, span=operation.span)
-            operation.plans[slot] = found
-        return found
+            operation.plans[slot] = prepared_plan
+        return prepared_plan
 
     def first(self, operation: ScheduledOperation) -> InstructionPlan:
         """Return an instruction, looked up for its first slot."""
@@ -128,13 +128,13 @@ class OperationLookup:
 
     def touched(self, operation: ScheduledOperation) -> Touched:
         """Return the reads and writes of an instruction."""
-        found = self._touched.get(operation)
-        if found is None:
+        cells = self._touched.get(operation)
+        if cells is None:
             plan = self.first(operation)
             keeps = _keeps(operation.instruction) and not operation.fresh
-            found = Touched(plan.read, plan.written, plan.written if keeps else frozenset())
-            self._touched[operation] = found
-        return found
+            cells = Touched(plan.read, plan.written, plan.written if keeps else frozenset())
+            self._touched[operation] = cells
+        return cells
 
     def parts(self, operation: ScheduledOperation) -> int | None:
         """Return the parts of its destination that an instruction writes if its predicate is true, None if unknown.
@@ -173,14 +173,14 @@ class OperationLookup:
 
     def has_state(self, operation: ScheduledOperation) -> bool:
         """Return whether anything besides registers fixes its order: memory, generators, configuration."""
-        found = self._stateful.get(operation)
-        if found is None:
+        is_stateful = self._stateful.get(operation)
+        if is_stateful is None:
             plan = self.first(operation)
-            found = plan.memory is not None or bool(drawn(plan)) or operation.ends_block
-            if self.maps and not found:
-                found = bool(plan.depends) or "f" in (operation.instruction.type or "")
-            self._stateful[operation] = found
-        return found
+            is_stateful = plan.memory is not None or bool(drawn(plan)) or operation.ends_block
+            if self.maps and not is_stateful:
+                is_stateful = bool(plan.depends) or "f" in (operation.instruction.type or "")
+            self._stateful[operation] = is_stateful
+        return is_stateful
 
     def forget(self, operation: ScheduledOperation) -> None:
         """Look an instruction up again, after a change of the parts it keeps."""
@@ -191,12 +191,12 @@ class OperationLookup:
         plan = self.first(operation)
         cells = [(cell, len(operand.cells)) for operand in plan.operands for cell in operand.cells]
         cells += [(cell, len(plan.results)) for cell in plan.results]
-        found: dict[VirtualRegister, int] = {}
+        sizes: dict[VirtualRegister, int] = {}
         for cell, count in cells:
             unit = unit_of_cell(cell.name)
             if unit is not None:
-                found[unit] = max(found.get(unit, 1), count)
-        return found
+                sizes[unit] = max(sizes.get(unit, 1), count)
+        return sizes
 
 
 def _keeps(instruction: TpcInstruction) -> bool:
@@ -218,8 +218,8 @@ def renumbered(
     results: Mapping[VirtualRegister, VirtualRegister],
 ) -> ScheduledOperation:
     """Return an instruction with other virtual registers: `renames` in its operands, `results` in its destination."""
-    read, written = ({old: new.base for old, new in each.items()} for each in (renames, results))
-    slots = {slot: with_registers(each, read, written) for slot, each in operation.slots.items()}
+    read, written = ({old: new.base for old, new in mapping.items()} for mapping in (renames, results))
+    slots = {slot: with_registers(instruction, read, written) for slot, instruction in operation.slots.items()}
     return ScheduledOperation(slots, operation.span, operation.fresh)
 
 
@@ -252,20 +252,22 @@ def reading_sources(
     Copies without other readers are then dead instructions.
     """
     sources: dict[str, Register] = {}
-    found = []
+    rewritten = []
     for operation in operations_in_order:
         touched = operations.touched(operation)
         copied = {unit_of_cell(name): unit_of(sources[name]) for name in touched.reads & sources.keys()}
-        known = {copy: source for copy, source in copied.items() if copy is not None and source is not None}
-        if known and not touched.old & sources.keys():
-            operation = renumbered(operation, known, {})  # noqa: PLW2901 - the same instruction, reading elsewhere
+        copies = {copy: source for copy, source in copied.items() if copy is not None and source is not None}
+        if copies and not touched.old & sources.keys():
+            operation = renumbered(operation, copies, {})  # noqa: PLW2901 - the same instruction, reading elsewhere
         gone = touched.writes
-        sources = {name: each for name, each in sources.items() if name not in gone and str(each) not in gone}
+        sources = {
+            name: original for name, original in sources.items() if name not in gone and str(original) not in gone
+        }
         ends = _copied(operation, operations)
         if ends is not None and ends[0] != ends[1]:
             sources[str(ends[0])] = ends[1]
-        found.append(operation)
-    return found
+        rewritten.append(operation)
+    return rewritten
 
 
 def place_in_memory(plan: InstructionPlan) -> MemoryPlace | None:
@@ -285,8 +287,8 @@ def place_in_memory(plan: InstructionPlan) -> MemoryPlace | None:
     scalar = memory in (MemoryOperation.SCALAR_LOAD, MemoryOperation.SCALAR_STORE)
     size = 4 if scalar else 256
     other = plan.instruction.operand("src_b")
-    known = isinstance(address, Immediate) and (other is None or isinstance(other, Immediate))
-    if not known or not isinstance(address, Immediate):
+    is_constant = isinstance(address, Immediate) and (other is None or isinstance(other, Immediate))
+    if not is_constant or not isinstance(address, Immediate):
         return ("slm" if scalar else "vlm"), None
     start = address.value + (other.value if isinstance(other, Immediate) else 0)
     return ("slm" if scalar else "vlm"), (start, start + size)
@@ -365,38 +367,38 @@ class Distances:
         """Return the smallest distance of an instruction after another one, None if none is required."""
         key = (first, slot, second, second_slot)
         if key not in self._found:
-            one, two = self._operations.plan(first, slot), self._operations.plan(second, second_slot)
+            first_plan, two = self._operations.plan(first, slot), self._operations.plan(second, second_slot)
             before, behind = self._operations.touched(first), self._operations.touched(second)
-            found = self._registers(one, before, two, behind)
+            distances = self._registers(first_plan, before, two, behind)
             if self._operations.has_state(first) or self._operations.has_state(second):
-                order, later = self._order(one), self._order(two)
+                order, later = self._order(first_plan), self._order(two)
                 if order.drawn & later.drawn or order.maps or later.maps:
-                    found += self._state(one, two)
+                    distances += self._state(first_plan, two)
                 if order.place is not None and later.place is not None:
-                    found += self._memory(one, two, _meet(order.place, later.place))
+                    distances += self._memory(first_plan, two, _meet(order.place, later.place))
                 if order.path or later.path or first in self._iterators or second in self._iterators:
-                    found += self._path(first, one, second, two)
-            self._found[key] = max(found, default=None)
+                    distances += self._path(first, first_plan, second, two)
+            self._found[key] = max(distances, default=None)
         return self._found[key]
 
     def _order(self, plan: InstructionPlan) -> _Order:
         """Return the constraints on an instruction's order besides registers; needed for every pair, computed once."""
-        found = self._orders.get(id(plan))
-        if found is None:
+        order = self._orders.get(id(plan))
+        if order is None:
             path = plan.instruction.mnemonic in ENDS_OF_BLOCKS or _scalar_conversion(plan)
-            found = _Order(plan, drawn(plan), plan.stores_mapped, place_in_memory(plan), path)
-            self._orders[id(plan)] = found
-        return found
+            order = _Order(plan, drawn(plan), plan.stores_mapped, place_in_memory(plan), path)
+            self._orders[id(plan)] = order
+        return order
 
     def begins(self, operation: ScheduledOperation) -> bool:
         """Return whether an instruction may exclude others from places after it."""
-        found = self._begin.get(operation)
-        if found is None:
+        is_first = self._begin.get(operation)
+        if is_first is None:
             slots = [(slot.name.lower(), operation.mnemonic) for slot in operation.slots]
-            found = any(names(rule.first, *each) for rule in self._rules for each in slots)
+            is_first = any(names(rule.first, *site) for rule in self._rules for site in slots)
             store = self._operations.first(operation).memory is MemoryOperation.TENSOR_STORE
-            found = self._begin[operation] = found or (store and bool(self._after_store))
-        return found
+            is_first = self._begin[operation] = is_first or (store and bool(self._after_store))
+        return is_first
 
     def barred(
         self, first: ScheduledOperation, slot: Slot, second: ScheduledOperation, second_slot: Slot
@@ -405,58 +407,58 @@ class Distances:
         if not self.begins(first):
             return frozenset()
         key = (first, slot, second, second_slot)
-        found = self._barred.get(key)
-        if found is None:
+        distances = self._barred.get(key)
+        if distances is None:
             store = self._operations.first(first).memory is MemoryOperation.TENSOR_STORE
             tensors = store and self._operations.first(second).memory in TENSORS
             wanted = {self._after_store} if tensors and self._after_store else set()
-            one, two = Site(slot, first.slots[slot]), Site(second_slot, second.slots[second_slot])
+            first_site, two = Site(slot, first.slots[slot]), Site(second_slot, second.slots[second_slot])
             for rule in self._rules:
-                if applies(rule, self._target, one, two):
+                if applies(rule, self._target, first_site, two):
                     wanted |= {*range(1, rule.distance), *rule.excluded}
-            found = self._barred[key] = frozenset(wanted)
-        return found
+            distances = self._barred[key] = frozenset(wanted)
+        return distances
 
     # --------------------------------------------------------------------------------------------------- registers
 
-    def _registers(self, one: InstructionPlan, before: Touched, two: InstructionPlan, behind: Touched) -> list[int]:
-        found = []
+    def _registers(self, first: InstructionPlan, before: Touched, two: InstructionPlan, behind: Touched) -> list[int]:
+        distances = []
         if before.writes & behind.reads:
-            found += [
-                operand.needed(one)
+            distances += [
+                operand.needed(first)
                 for operand in two.operands
                 if any(cell.name in before.writes for cell in operand.cells)
             ]
         if before.writes & behind.old:
             assert two.income is not None
-            found.append(max(1, two.income.needed(one)))
+            distances.append(max(1, two.income.needed(first)))
         if before.writes & behind.writes:
-            found.append(1)
-            if in_multiplier(one.instruction, self._target):
-                found.append(self._target.issue_rules.product_write_distance)
-            if one.into_predicate and one.loads and not two.loads:
-                found.append(self._target.distances.predicate_load_then_write)
+            distances.append(1)
+            if in_multiplier(first.instruction, self._target):
+                distances.append(self._target.issue_rules.product_write_distance)
+            if first.into_predicate and first.loads and not two.loads:
+                distances.append(self._target.distances.predicate_load_then_write)
         if before.reads & behind.writes:
-            found.append(self._reuse)
-        return found
+            distances.append(self._reuse)
+        return distances
 
     # ------------------------------------------------------------------------------------------- state and memory
 
-    def _state(self, one: InstructionPlan, two: InstructionPlan) -> list[int]:
+    def _state(self, first: InstructionPlan, two: InstructionPlan) -> list[int]:
         """Random generators, the configuration space, hardware registers."""
-        found = []
-        shared = drawn(one) & drawn(two)
+        distances = []
+        shared = drawn(first) & drawn(two)
         if shared:
-            found += [1, two.random.distance_from(one.random.commit)]
+            distances += [1, two.random.distance_from(first.random.commit)]
             if "LFSR" in shared:
-                found.append(self._target.issue_rules.random_distance)
-            if one.reseeds is not None:
-                found.append(self._target.distances.reseed)
-        if one.stores_mapped and _depends_on_space(two):
-            found.append(self._behind_store(one, two))
-        elif two.stores_mapped and _depends_on_space(one):
-            found.append(1)
-        return found
+                distances.append(self._target.issue_rules.random_distance)
+            if first.reseeds is not None:
+                distances.append(self._target.distances.reseed)
+        if first.stores_mapped and _depends_on_space(two):
+            distances.append(self._behind_store(first, two))
+        elif two.stores_mapped and _depends_on_space(first):
+            distances.append(1)
+        return distances
 
     def _behind_store(self, store: InstructionPlan, later: InstructionPlan) -> int:
         """Return the distance from a store to the configuration space to its dependent instructions."""
@@ -469,47 +471,47 @@ class Distances:
             wanted.append(visible)
         return max(wanted)
 
-    def _memory(self, one: InstructionPlan, two: InstructionPlan, meet: bool) -> list[int]:
+    def _memory(self, first: InstructionPlan, two: InstructionPlan, meet: bool) -> list[int]:
         """Return distances of accesses that may `meet` at the same bytes, and of halves of tensors."""
-        found = []
+        distances = []
         loads = MemoryOperation.TENSOR_LOAD
-        if one.memory is loads and two.memory is loads and (one.instruction.form.half or two.instruction.form.half):
-            found.append(max(1, self._target.issue_rules.tensor_half_distance))
+        if first.memory is loads and two.memory is loads and (first.instruction.form.half or two.instruction.form.half):
+            distances.append(max(1, self._target.issue_rules.tensor_half_distance))
         if not self._in_memory or not meet:
-            return found
-        if one.memory in STORES or two.memory in STORES or MemoryOperation.CACHE in (one.memory, two.memory):
-            found.append(1)
-        return found
+            return distances
+        if first.memory in STORES or two.memory in STORES or MemoryOperation.CACHE in (first.memory, two.memory):
+            distances.append(1)
+        return distances
 
     # -------------------------------------------------------------------------------------------------------- path
 
     def _path(
-        self, first: ScheduledOperation, one: InstructionPlan, second: ScheduledOperation, two: InstructionPlan
+        self, first: ScheduledOperation, first_plan: InstructionPlan, second: ScheduledOperation, two: InstructionPlan
     ) -> list[int]:
         """Rules of jumps, loops and HALT."""
         jumps, loops = self._target.jump_rules, self._target.loop_rules
-        found = []
+        distances = []
         if second.mnemonic == "halt" or first.mnemonic == "halt":
-            found.append(1)
+            distances.append(1)
         if first.mnemonic in JUMPS:
             if second.mnemonic == "halt":
-                found.append(jumps.halt_distance)
+                distances.append(jumps.halt_distance)
             if _scalar_conversion(two):
-                found.append(jumps.scalar_convert_after)
-        if _scalar_conversion(one) and (second.mnemonic in JUMPS or second.mnemonic == "loop"):
+                distances.append(jumps.scalar_convert_after)
+        if _scalar_conversion(first_plan) and (second.mnemonic in JUMPS or second.mnemonic == "loop"):
             delay = jumps.delay_bundles if second.mnemonic in JUMPS else loops.delay_bundles
-            found.append(max(0, jumps.scalar_convert_distance + 1 - delay))
+            distances.append(max(0, jumps.scalar_convert_distance + 1 - delay))
         iterator = self._iterators.get(second)
         if iterator is not None:
             if iterator in self._operations.touched(first).reads:
-                found.append(1 + max(loops.iterator_before, loops.iterator_before_access))
+                distances.append(1 + max(loops.iterator_before, loops.iterator_before_access))
             if iterator in self._operations.touched(first).writes:
-                found.append(1)
+                distances.append(1)
         iterator = self._iterators.get(first)
         touched = self._operations.touched(second)
         if iterator is not None and iterator in touched.reads | touched.writes:
-            found.append(1)
-        return found
+            distances.append(1)
+        return distances
 
 
 def _scalar_conversion(plan: InstructionPlan) -> bool:

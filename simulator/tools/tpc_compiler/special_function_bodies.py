@@ -41,15 +41,15 @@ class SequenceWriter:
 
     def do(self, head: str, *operands: SequenceRegister | int) -> SequenceRegister:
         """Append an instruction of the vector slot with a new result."""
-        found = self.sequence.vector()
-        self.sequence.vpu(head, found, *operands)
-        return found
+        result = self.sequence.vector()
+        self.sequence.vpu(head, result, *operands)
+        return result
 
     def mask(self, head: str, *operands: SequenceRegister | int) -> SequenceRegister:
         """Append a compare with a new predicate."""
-        found = self.sequence.mask()
-        self.sequence.vpu(head, found, *operands)
-        return found
+        result = self.sequence.mask()
+        self.sequence.vpu(head, result, *operands)
+        return result
 
     def change(
         self,
@@ -71,7 +71,7 @@ class SequenceWriter:
         other: SequenceRegister | int,
     ) -> SequenceRegister:
         """Append a select: `then` where the condition on a and b is true; constants except one immediate are loaded."""
-        loaded = [self.constant(each) if isinstance(each, int) else each for each in (then, other)]
+        loaded = [self.constant(operand) if isinstance(operand, int) else operand for operand in (then, other)]
         return self.do(head, a, b, *loaded)
 
     def constant(self, code: int) -> SequenceRegister:
@@ -89,8 +89,8 @@ class SequenceWriter:
     def horner(self, x: SequenceRegister, coefficients: Items[int]) -> SequenceRegister:
         """Return a polynomial, highest power first, one MAC per step."""
         total = self.constant(coefficients[0])
-        for each in coefficients[1:]:
-            total = self.fma(each, total, x)
+        for coefficient in coefficients[1:]:
+            total = self.fma(coefficient, total, x)
         return total
 
     # --------------------------------------------------------------------------------------------------- exponents
@@ -123,11 +123,11 @@ class SequenceWriter:
             self.change("add.i32", entry[0], entry[0], 1 << binade_bits, where=offset)
         away = self.do("sub.f32", x, entry[1])
         later = Feature.TYPED_LOOKUP in self.target.dialect.features
-        one, two = ("lookup_1c", "lookup_2c") if later else ("lookup_c0", "lookup_c1c2")
+        first, two = ("lookup_1c", "lookup_2c") if later else ("lookup_c0", "lookup_c1c2")
         c0, others = self.sequence.vector(), self.sequence.vector(2)
         function = self.functions[table]
         self.sequence.add(Slot.LOAD, f"{two} BV32", others, entry[0], function)
-        self.sequence.add(Slot.LOAD, f"{one} BV32", c0, entry[0], function)
+        self.sequence.add(Slot.LOAD, f"{first} BV32", c0, entry[0], function)
         self.sequence.vpu("mac.f32", others[0], others[1], away)
         self.sequence.vpu("mac.f32", c0, others[0], away)
         return c0
@@ -212,8 +212,8 @@ def log2(w: SequenceWriter, x: SequenceRegister, *, full: bool, natural: bool = 
     t = w.do("add.f32", t, w.do("mul.f32", square, MINUS_HALF))
     r = w.do("mul.f32", t, _REST_OF_LOG2E)
     r = w.do("add.f32", r, w.do("mul.f32", m, _REST_OF_LOG2E))
-    for each in (t, m, exponent):
-        r = w.do("add.f32", r, each)
+    for term in (t, m, exponent):
+        r = w.do("add.f32", r, term)
     if natural:
         r = w.do("mul.f32", r, _LN2)
     if not full:

@@ -117,13 +117,13 @@ def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, l
     for register in used:
         whole, count = GROUPED.get(register.file, (register.file, 1))
         taken[whole].update(range(register.index, register.index + count))
-    found = {}
+    registers = {}
     for file in (File.V, File.S, File.I, File.AD, File.SP, File.VP):
         last = getattr(sizes, file.value) - (sizes.loop_iterators if file is File.S else 0)
-        found[file] = [
+        registers[file] = [
             index for index in range(last) if index not in taken[file] and not is_constant(Register(file, index))
         ]
-    return found
+    return registers
 
 
 @dataclass(slots=True)
@@ -158,24 +158,24 @@ class Names:
 
     def unit(self, file: File, name: str) -> VirtualRegister:
         """Return the virtual register of a name, a new one if there is none."""
-        found = self.units.get((file, name))
-        if found is None:
-            found = self.units[file, name] = self.fresh(file, name)
-        return found
+        register = self.units.get((file, name))
+        if register is None:
+            register = self.units[file, name] = self.fresh(file, name)
+        return register
 
     def fresh(self, file: File, name: str) -> VirtualRegister:
         """Return a new virtual register that is not in the text; messages call it `name`."""
-        found = VirtualRegister(file, self.counts.get(file, 0))
-        self.counts[file] = found.number + 1
-        self.shown[found] = name
-        self.sizes[found] = 1
-        return found
+        register = VirtualRegister(file, self.counts.get(file, 0))
+        self.counts[file] = register.number + 1
+        self.shown[register] = name
+        self.sizes[register] = 1
+        return register
 
     def renamed(self, unit: VirtualRegister) -> VirtualRegister:
         """Return a new virtual register for another value of an existing one."""
-        found = self.fresh(unit.file, self.shown[unit])
-        self.sizes[found] = self.sizes[unit]
-        return found
+        register = self.fresh(unit.file, self.shown[unit])
+        self.sizes[register] = self.sizes[unit]
+        return register
 
     def need(self, unit: VirtualRegister, registers: int, span: Span | None = None) -> None:
         """Record the number of registers of a unit: 1, 2 or 4.
@@ -191,20 +191,27 @@ class Names:
     def spelling(self, unit: VirtualRegister) -> str:
         """Return the name of a virtual register in a text: `%v.x`, or `%d.x` for a pair."""
         size = self.sizes[unit]
-        group = next((each for each in _GROUPS.get(unit.file, ()) if GROUPED[each][1] == size), unit.file)
+        group = next(
+            (group_name for group_name in _GROUPS.get(unit.file, ()) if GROUPED[group_name][1] == size), unit.file
+        )
         return f"%{group.value.lower()}.{self.shown[unit]}"
 
     def named(self, error: CastsimError, dialect: Dialect) -> CastsimError:
         """Return an error that uses the names of virtual registers."""
         error.legal = tuple(
-            _RANGE.sub(lambda found: f"{found[1]}0 .. {dialect.registers[found[1]] - 1}", each) for each in error.legal
+            _RANGE.sub(lambda match: f"{match[1]}0 .. {dialect.registers[match[1]] - 1}", spelling)
+            for spelling in error.legal
         )
-        error.message = _PLACEHOLDER.sub(lambda found: self._name(found, dialect), error.message)
-        error.legal = tuple(_PLACEHOLDER.sub(lambda found: self._name(found, dialect), each) for each in error.legal)
+        error.message = _PLACEHOLDER.sub(
+            lambda placeholder_match: self._name(placeholder_match, dialect), error.message
+        )
+        error.legal = tuple(
+            _PLACEHOLDER.sub(lambda found: self._name(found, dialect), spelling) for spelling in error.legal
+        )
         return error
 
-    def _name(self, found: re.Match[str], dialect: Dialect) -> str:
-        register = Register(File(found[1]), int(found[2]))
+    def _name(self, match: re.Match[str], dialect: Dialect) -> str:
+        register = Register(File(match[1]), int(match[2]))
         whole, size = GROUPED.get(register.file, (register.file, 1))
         unit = unit_of(register)
         if unit not in self.shown:
@@ -299,39 +306,44 @@ class _ScheduleReader:
     def program(self) -> SequentialProgram:
         """Return the program of the text."""
         declarations = self._declarations()
-        found: list[WrittenInstruction] = []
+        instructions: list[WrittenInstruction] = []
         for line, text in enumerate(self._source.lines):
-            start = self._labels_of(line, text, len(found))
+            start = self._labels_of(line, text, len(instructions))
             for written in self._line(line, text, start):
-                if len(found) == self._limit:
+                if len(instructions) == self._limit:
                     raise too_many_statements(self._limit, written.span, "instructions")
                 halts = written.instruction.mnemonic == _HALT
-                behind = bool(found) and found[-1].instruction.mnemonic == _HALT
-                labelled = any(label.place == len(found) for label in self._labels.values())
+                behind = bool(instructions) and instructions[-1].instruction.mnemonic == _HALT
+                labelled = any(label.place == len(instructions) for label in self._labels.values())
                 if not (halts and behind and not labelled):  # HALT is written for either of its slots
-                    found.append(written)
-        self._check_labels(found)
-        _check_tensors(found, declarations)
+                    instructions.append(written)
+        self._check_labels(instructions)
+        _check_tensors(instructions, declarations)
         return SequentialProgram(
-            self._file, declarations, tuple(found), tuple(self._labels.values()), tuple(self._directives), self._names
+            self._file,
+            declarations,
+            tuple(instructions),
+            tuple(self._labels.values()),
+            tuple(self._directives),
+            self._names,
         )
 
     # ----------------------------------------------------------------------------------------------- declarations
 
     def _declarations(self) -> tuple[Declaration, ...]:
-        for place, comment in enumerate(self._source.comments):
+        for index, comment in enumerate(self._source.comments):
             span = self._source.span(comment.line, comment.column, max(1, len(comment.text)))
             self._check_spelling(comment)
-            text = VIRTUAL_REGISTER.sub(lambda found, at=span: self._names.placeholder(found[0], at), comment.text)  # type: ignore[misc]
-            self._source.comments[place] = replace(comment, text=text)
+            text = VIRTUAL_REGISTER.sub(lambda match, at=span: self._names.placeholder(match[0], at), comment.text)  # type: ignore[misc]
+            self._source.comments[index] = replace(comment, text=text)
         try:
-            found = read_declarations(self._source, self._wide)
+            declarations = read_declarations(self._source, self._wide)
         except CastsimError as error:
             raise self._names.named(error, self._dialect) from None
-        for declaration in found:
+        for declaration in declarations:
             if isinstance(declaration, RegisterDeclaration):
                 self._check_real(declaration.register, declaration.span)
-        kept = tuple(each for each in found if not isinstance(each, TargetDeclaration))
+        kept = tuple(entry for entry in declarations if not isinstance(entry, TargetDeclaration))
         return (TargetDeclaration(self._target.name), *kept)
 
     def _check_spelling(self, comment: Comment) -> None:
@@ -343,7 +355,7 @@ class _ScheduleReader:
 
     # ------------------------------------------------------------------------------------------------------- lines
 
-    def _labels_of(self, line: int, text: str, place: int) -> int:
+    def _labels_of(self, line: int, text: str, index: int) -> int:
         """Record the labels at the beginning of a line; return the position after them."""
         start = 0
         while match := LABEL.match(text, start):
@@ -351,7 +363,7 @@ class _ScheduleReader:
             if match[1] in self._labels:
                 first = self._labels[match[1]].span.line
                 raise ReadError(f"label '{match[1]}' is defined twice; the first is in line {first}", span=span)
-            self._labels[match[1]] = LabelPlace(match[1], place, span)
+            self._labels[match[1]] = LabelPlace(match[1], index, span)
             start = match.end()
         return start
 
@@ -403,7 +415,7 @@ class _ScheduleReader:
         if instruction.mnemonic == "loop" and not isinstance(instruction.operand("end"), LabelUse):
             message = "a LOOP that ends at a number of bytes cannot be scheduled: bundles move"
             raise IllegalError(message, span=span, legal=("a label at the end of the body",))
-        return WrittenInstruction({slot: replace(each, span=span) for slot, each in slots.items()}, span)
+        return WrittenInstruction({slot: replace(content, span=span) for slot, content in slots.items()}, span)
 
     def _check_registers(self, slots: dict[Slot, TpcInstruction], words: list[Word], span: Span) -> None:
         """Reject real registers that the files do not have."""
@@ -422,8 +434,8 @@ class _ScheduleReader:
         except ValueError as error:
             raise ReadError(str(error), span=span) from None
 
-    def _check_labels(self, found: list[WrittenInstruction]) -> None:
-        for place, written in enumerate(found):
+    def _check_labels(self, instructions: list[WrittenInstruction]) -> None:
+        for index, written in enumerate(instructions):
             instruction = written.instruction
             for operand in instruction.operands:
                 if not isinstance(operand, LabelUse):
@@ -432,22 +444,26 @@ class _ScheduleReader:
                 if label is None:
                     legal = tuple(self._labels) or ("a label defined as NAME:",)
                     raise ReadError(f"label '{operand.name}' is not defined", span=written.span, legal=legal)
-                if instruction.mnemonic == "loop" and label.place <= place:
+                if instruction.mnemonic == "loop" and label.place <= index:
                     message = f"the body of the loop is empty: it ends at '{label.name}', in line {label.span.line}"
                     raise IllegalError(message, span=written.span, legal=("a label after the body",))
 
 
 def _check_tensors(written: list[WrittenInstruction], declarations: tuple[Declaration, ...]) -> None:
     """Reject tensors that are not declared where others are, and stores to those that are only read."""
-    known = {each.number: each for each in declarations if isinstance(each, TensorDeclaration)}
-    for each in written if known else ():
-        number = each.instruction.operand("tensor")
+    tensors = {
+        declaration.number: declaration for declaration in declarations if isinstance(declaration, TensorDeclaration)
+    }
+    for instruction in written if tensors else ():
+        number = instruction.instruction.operand("tensor")
         if not isinstance(number, Immediate):
             continue
-        tensor = known.get(number.value)
+        tensor = tensors.get(number.value)
         if tensor is None:
-            legal = tuple(f"{one.number} ({one.name})" for one in known.values())
-            raise IllegalError(f"tensor {number.value} is not declared", span=each.span, legal=legal)
-        if each.instruction.form.memory is MemoryOperation.TENSOR_STORE and tensor.direction == "in":
+            legal = tuple(
+                f"{tensor_declaration.number} ({tensor_declaration.name})" for tensor_declaration in tensors.values()
+            )
+            raise IllegalError(f"tensor {number.value} is not declared", span=instruction.span, legal=legal)
+        if instruction.instruction.form.memory is MemoryOperation.TENSOR_STORE and tensor.direction == "in":
             message = f"tensor {tensor.number} ({tensor.name}) is declared `in` and cannot be stored to"
-            raise IllegalError(message, span=each.span, legal=("out", "inout"))
+            raise IllegalError(message, span=instruction.span, legal=("out", "inout"))

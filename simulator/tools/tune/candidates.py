@@ -71,7 +71,7 @@ def read_axes(kind: ChoiceKind, text: str) -> tuple[ChoiceAxis, ...]:
     option = f"--{kind.value}"
     source = SourceText(option, text)
     legal = tuple(f"{option} 'R in {form}'" for form in ("8..64", "8..64:8", "8..64*2", "128,256"))
-    found: list[ChoiceAxis] = []
+    axes: list[ChoiceAxis] = []
     begin = 0
     for end in (*(match.start() for match in _NEXT.finditer(text)), len(text)):
         head = _NAMED.match(text, begin, end)
@@ -79,9 +79,9 @@ def read_axes(kind: ChoiceKind, text: str) -> tuple[ChoiceAxis, ...]:
             span = Span.within(source, min(begin, max(0, len(text) - 1)), max(1, end - begin))
             raise ReadError(f"{option} {text[:60]}: expected NAME in VALUES", span=span, legal=legal)
         values = read_values(source, head.end(), end)
-        found.append(ChoiceAxis(kind, head[1], values, Span.within(source, head.start(1), len(head[1]))))
+        axes.append(ChoiceAxis(kind, head[1], values, Span.within(source, head.start(1), len(head[1]))))
         begin = end + 1
-    return tuple(found)
+    return tuple(axes)
 
 
 def read_condition(text: str) -> Expression:
@@ -123,23 +123,23 @@ class Space:
                 legal=("// castsim: parameter R = 16 in 8..64", "--tile 'R in 8..64'", "--arg 'rows in 64,128'"),
             )
         names = [axis.name for axis in axes]
-        for place, axis in enumerate(axes):
-            if axis.name in names[:place]:
+        for index, axis in enumerate(axes):
+            if axis.name in names[:index]:
                 raise ReadError(f"--{axis.kind.value}: '{axis.name}' is given twice", span=axis.span)
             if not axis.values:
                 raise ReadError(f"--{axis.kind.value}: '{axis.name}' has no values", span=axis.span, legal=LEGAL)
-        known = dict(fixed or {})
+        given = dict(fixed or {})
         for condition in conditions:
             for name in condition.names:
-                if name not in (*names, *known):
+                if name not in (*names, *given):
                     span = Span("--where", 1, condition.text.find(name) + 1, condition.text, len(name))
-                    raise ReadError(f"'{name}' is not one of the choices", span=span, legal=(*names, *known))
+                    raise ReadError(f"'{name}' is not one of the choices", span=span, legal=(*names, *given))
         size = prod(len(axis.values) for axis in axes)
         if size > MOST_POINTS:
             raise ReadError(
                 f"{size} combinations are more than {MOST_POINTS}", legal=("fewer values, such as 8..64*2",)
             )
-        return cls(tuple(axes), tuple(conditions), known)
+        return cls(tuple(axes), tuple(conditions), given)
 
     @property
     def combinations(self) -> int:
@@ -159,8 +159,8 @@ class Space:
                 yield choices
 
     def _holds(self, condition: Expression, choices: Choices) -> bool:
-        known = {**self.fixed, **choices}
-        return bool(condition.value({name: each for name, each in known.items() if not isinstance(each, float)}))
+        values = {**self.fixed, **choices}
+        return bool(condition.value({name: value for name, value in values.items() if not isinstance(value, float)}))
 
 
 # A lower bound of a kernel's cycles, from what each of its instructions keeps its pipes occupied.
@@ -198,21 +198,24 @@ class Bounds:
     def _alone(self, tree: Tree, lowered: Lowered) -> Counter[str]:
         """Return how long one instruction alone occupies each pipe."""
         try:
-            known = self._known.get(lowered.body)
+            timed = self._known.get(lowered.body)
         except TypeError:  # some machines keep tables in their operations, which have no hash
             return self._timed(tree, lowered)
-        if known is None:
-            known = self._timed(tree, lowered)
+        if timed is None:
+            timed = self._timed(tree, lowered)
             if len(self._known) < _REMEMBERED:
-                self._known[lowered.body] = known
-        return known
+                self._known[lowered.body] = timed
+        return timed
 
     def _timed(self, tree: Tree, lowered: Lowered) -> Counter[str]:
         alone = Lowered(0, lowered.body, lowered.accesses)
         only = Tree(Block((alone,)), (tree.instructions[lowered.instruction],), interlocked=False)
         timing = simulate(only, self._target, record_operations=False)
         return Counter(
-            {pipe: sum(each.causes.get(cause, 0) for cause in _OCCUPIED) for pipe, each in timing.pipes.items()}
+            {
+                pipe: sum(pipe_timing.causes.get(cause, 0) for cause in _OCCUPIED)
+                for pipe, pipe_timing in timing.pipes.items()
+            }
         )
 
 
@@ -287,14 +290,16 @@ class Study:
             CastsimError: see `castsim.running.load`.
         """
         tiles = {
-            name: each for name, each in self.chosen(choices, ChoiceKind.TILE).items() if not isinstance(each, float)
+            name: value for name, value in self.chosen(choices, ChoiceKind.TILE).items() if not isinstance(value, float)
         }
         source = replace(self.source, text=with_values(self.source.text, self.source.file, tiles))
         given = {
-            name: each for name, each in self.chosen(choices, ChoiceKind.ARGUMENT).items() if not isinstance(each, str)
+            name: value
+            for name, value in self.chosen(choices, ChoiceKind.ARGUMENT).items()
+            if not isinstance(value, str)
         }
-        options = {name: str(each) for name, each in self.chosen(choices, ChoiceKind.OPTION).items()}
-        target = next((str(each) for each in self.chosen(choices, ChoiceKind.TARGET).values()), self.target)
+        options = {name: str(value) for name, value in self.chosen(choices, ChoiceKind.OPTION).items()}
+        target = next((str(value) for value in self.chosen(choices, ChoiceKind.TARGET).values()), self.target)
         changes = {**self.options, **options}
         return load(
             source, target, self.entry, {**self.args, **given},
@@ -335,7 +340,7 @@ class Points:
             study.load(row.choices), study.inputs, engine=study.engine, timing_only=not study.inputs,
             max_cycles=study.max_cycles, limits=study.limits,
         )  # fmt: skip
-        outputs = {name: digest(each) for name, each in result.outputs.items()}
+        outputs = {name: digest(output) for name, output in result.outputs.items()}
         return replace(
             _sized(row, result.loaded), cycles=result.cycles, bound_by=_bound_by(result.timing), outputs=outputs
         )
@@ -343,15 +348,15 @@ class Points:
 
 def refused(row: ChoiceRow, error: CastsimError | EngineError) -> ChoiceRow:
     """Return the row of a point that does not run."""
-    place = f"{error.span}: " if error.span else ""
-    return replace(row, reason=f"{place}{error.message}", cycles=None)
+    origin = f"{error.span}: " if error.span else ""
+    return replace(row, reason=f"{origin}{error.message}", cycles=None)
 
 
 def _sized(row: ChoiceRow, loaded: LoadedProgram | Loaded) -> ChoiceRow:
     tree = loaded.tree
     if tree is None:
         return row
-    used = [each.touched for each in buffer_use(tree, loaded.target)]
+    used = [buffer.touched for buffer in buffer_use(tree, loaded.target)]
     elements = sum(prod(use.shape) for use in loaded.arguments.values() if use.stored)
     return replace(row, buffer_bytes=sum(used), elements=elements)
 

@@ -39,19 +39,19 @@ def execute(options: Namespace) -> CommandOutcome:
     ledger = None if options.resume is None else TuningLedger.opened(Path(options.resume), about(study))
     try:
         with stage_progress(options) as progress:
-            found = search(study, simulate, ledger, progress)
+            tuning = search(study, simulate, ledger, progress)
     except KeyboardInterrupt:
         hint = "nothing was saved: save the search with --resume FILE"
         if ledger is not None:
             hint = f"the same command continues from {options.resume}"
         raise KeyboardInterrupt(hint) from None
 
-    write_page_of(options, "castsim.tools.tune.page", found)
+    write_page_of(options, "castsim.tools.tune.page", tuning)
 
     return CommandOutcome(
-        tuning_document(found),
-        lambda width: with_note(tuning_text(found, width), options),
-        code=0 if found.best is not None else 1,
+        tuning_document(tuning),
+        lambda width: with_note(tuning_text(tuning, width), options),
+        code=0 if tuning.best is not None else 1,
     )
 
 

@@ -34,52 +34,54 @@ _MOST_ROWS = 3000
 """Maximum number of points on a page, the simulated ones first; `--json` has all."""
 
 
-def page_of(found: Tuning) -> Page:
+def page_of(tuning: Tuning) -> Page:
     """Return the page of a search."""
-    document = tuning_document(found)
-    tried = [row for row in found.rows if not row.reason]
-    figures = Figures(tuple(_tune_page_figures(found)))
-    sections = [titled_section("Summary", figures, *_tune_page_told(found, len(tried)))]
+    document = tuning_document(tuning)
+    tried = [row for row in tuning.rows if not row.reason]
+    figures = Figures(tuple(_tune_page_figures(tuning)))
+    sections = [titled_section("Summary", figures, *_tune_page_told(tuning, len(tried)))]
     if tried:
-        sections.append(titled_section("Points", _view(found, tried[:_MOST_ROWS])))
-    if found.misfits:
-        sections.append(PageSection("refused", "Does not run", (_misfits(found),)))
-    file = found.study.source.file
-    subtitle = f"castsim tune {Path(file).name}: {', '.join(axis.name for axis in found.study.space.axes)}"
+        sections.append(titled_section("Points", _view(tuning, tried[:_MOST_ROWS])))
+    if tuning.misfits:
+        sections.append(PageSection("refused", "Does not run", (_misfits(tuning),)))
+    file = tuning.study.source.file
+    subtitle = f"castsim tune {Path(file).name}: {', '.join(axis.name for axis in tuning.study.space.axes)}"
     result = shortened(document, "rows", _MOST_ROWS)
     return Page("tune", f"{file}: tile shapes and choices", subtitle, tuple(sections), result)
 
 
-def _tune_page_figures(found: Tuning) -> Iterator[Figure]:
-    best = found.best
+def _tune_page_figures(tuning: Tuning) -> Iterator[Figure]:
+    best = tuning.best
     if best is not None:
         yield Figure("best", best.cycles, "cycles", choices_text(best))
         yield Figure("bytes of the buffer", best.buffer_bytes)
         if best.cycles_per_element is not None:
             yield Figure("cycles per element", best.cycles_per_element)
-    yield Figure("points", len(found.rows), note=f"{found.left_out} left out by conditions" if found.left_out else "")
-    yield Figure("simulated", len(found.simulated))
-    whole = best is not None and not found.unsettled
-    yield Figure("on the front", len(found.pareto), note="proven to be all of it" if whole else "")
+    yield Figure(
+        "points", len(tuning.rows), note=f"{tuning.left_out} left out by conditions" if tuning.left_out else ""
+    )
+    yield Figure("simulated", len(tuning.simulated))
+    whole = best is not None and not tuning.unsettled
+    yield Figure("on the front", len(tuning.pareto), note="proven to be all of it" if whole else "")
 
 
-def _tune_page_told(found: Tuning, tried: int) -> Iterator[Block]:
-    lines = [Line(text, "strong" if number == 0 else "plain") for number, text in enumerate(answer_lines(found))]
+def _tune_page_told(tuning: Tuning, tried: int) -> Iterator[Block]:
+    lines = [Line(text, "strong" if number == 0 else "plain") for number, text in enumerate(answer_lines(tuning))]
     if tried > _MOST_ROWS:
         lines.append(Line(f"The page shows the first {_MOST_ROWS} of {tried} points; --json has all.", "dim"))
     yield Text(tuple(lines))
 
 
-def _view(found: Tuning, rows: list[ChoiceRow]) -> ResultsView:
-    front = {row.number for row in found.pareto}
+def _view(tuning: Tuning, rows: list[ChoiceRow]) -> ResultsView:
+    front = {row.number for row in tuning.pareto}
     columns: dict[str, Json] = {
         "rows": [row_entry(row, front) for row in rows],
-        "commands": [command_of(found, row) if row.cycles is not None else "" for row in rows],
+        "commands": [command_of(tuning, row) if row.cycles is not None else "" for row in rows],
     }
     caption = "No simulated point has fewer cycles or bytes than one on the front, and no more of the other."
     return ResultsView("tuning", caption, Packed(columns))
 
 
-def _misfits(found: Tuning) -> PageTable:
-    rows = tuple((choices_text(row), row.reason) for row in found.misfits[:_MOST_ROWS])
+def _misfits(tuning: Tuning) -> PageTable:
+    rows = tuple((choices_text(row), row.reason) for row in tuning.misfits[:_MOST_ROWS])
     return PageTable("", ("choices", "reason"), rows)

@@ -81,14 +81,14 @@ class Tune(CommandDocument, name="tune"):
     """All points: simulated ones by cycles, then the others by lower bounds, then those that do not run."""
 
 
-def tuning_document(found: Tuning) -> Document:
+def tuning_document(tuning: Tuning) -> Document:
     """Return all results, rows in the order of the ranking."""
-    front, best = {row.number for row in found.pareto}, found.best
+    front, best = {row.number for row in tuning.pareto}, tuning.best
     return Tune.of(
-        found,
+        tuning,
         best=None if best is None else row_entry(best, front),
-        command=None if best is None else command_of(found, best),
-        rows=[row_entry(row, front) for row in found.rows],
+        command=None if best is None else command_of(tuning, best),
+        rows=[row_entry(row, front) for row in tuning.rows],
     )
 
 
@@ -97,10 +97,10 @@ def row_entry(row: ChoiceRow, front: set[int]) -> Document:
     return TuningRow.of(row, pareto=row.number in front)
 
 
-def command_of(found: Tuning, row: ChoiceRow) -> str:
+def command_of(tuning: Tuning, row: ChoiceRow) -> str:
     """Return the command that runs a point."""
 
-    study = found.study
+    study = tuning.study
     words = ["castsim", "run", study.source.file]
     for kind, option in _KINDS.items():
         words += [word for name, value in study.chosen(row.choices, kind).items()
@@ -125,34 +125,34 @@ _SHOWN = 20
 
 
 @composed
-def tuning_text(found: Tuning, width: int) -> Iterator[RenderableType]:
+def tuning_text(tuning: Tuning, width: int) -> Iterator[RenderableType]:
     """Yield the report; a `*` marks the points that no other point beats in both cycles and bytes."""
     del width
-    answer, *settled = answer_lines(found)
+    answer, *settled = answer_lines(tuning)
     yield Text(answer)
-    if found.best is not None:
+    if tuning.best is not None:
         command, *settled = settled
         yield Text(f"  {command}", no_wrap=True, overflow="ignore")  # to be copied
     yield Text("")
-    if found.best is not None:
-        yield from (indented(_ranking(found)), Text(""), Text(_legend(found)))
+    if tuning.best is not None:
+        yield from (indented(_ranking(tuning)), Text(""), Text(_legend(tuning)))
     yield from map(Text, settled)
-    if found.waiting:
-        yield from (Text(""), indented(_waiting(found)))
-    if found.misfits:
-        yield from (Text(""), indented(_misfits(found)))
+    if tuning.waiting:
+        yield from (Text(""), indented(_waiting(tuning)))
+    if tuning.misfits:
+        yield from (Text(""), indented(_misfits(tuning)))
 
 
-def answer_lines(found: Tuning) -> list[str]:
+def answer_lines(tuning: Tuning) -> list[str]:
     """Return the answer, the command that runs the best point if there is one, and what is proven and compared."""
-    command = [] if found.best is None else [command_of(found, found.best)]
-    return [_tuned(found), *command, *(line for line in (*_proof(found), *_outputs(found)) if line)]
+    command = [] if tuning.best is None else [command_of(tuning, tuning.best)]
+    return [_tuned(tuning), *command, *(line for line in (*_proof(tuning), *_outputs(tuning)) if line)]
 
 
-def _tuned(found: Tuning) -> str:
-    best = found.best
+def _tuned(tuning: Tuning) -> str:
+    best = tuning.best
     if best is None:
-        return f"None of the {len(found.rows):,} points of {found.study.source.file} runs."
+        return f"None of the {len(tuning.rows):,} points of {tuning.study.source.file} runs."
     per = "" if best.cycles_per_element is None else f" ({best.cycles_per_element:.4f} cycles per element)"
     used = "" if best.buffer_bytes is None else f", {grouped(best.buffer_bytes)} bytes of buffer"
     return f"Best: {choices_text(best)}: {_known(best.cycles)} cycles{per}{used}"
@@ -163,12 +163,12 @@ def choices_text(row: ChoiceRow) -> str:
     return ", ".join(f"{name}={value}" for name, value in row.choices.items())
 
 
-def _ranking(found: Tuning) -> RenderableType:
-    names = [axis.name for axis in found.study.space.axes]
+def _ranking(tuning: Tuning) -> RenderableType:
+    names = [axis.name for axis in tuning.study.space.axes]
     numbers = (">cycles", ">at least", ">per element", ">buffer bytes")
     rows = table(">rank", *names, *numbers, "bound by", "front")
-    front = {row.number for row in found.pareto}
-    for rank, row in enumerate(found.simulated, 1):
+    front = {row.number for row in tuning.pareto}
+    for rank, row in enumerate(tuning.simulated, 1):
         if rank > _SHOWN and row.number not in front:
             continue
         rows.add_row(
@@ -179,20 +179,20 @@ def _ranking(found: Tuning) -> RenderableType:
     return rows
 
 
-def _legend(found: Tuning) -> str:
-    more = len(found.simulated) - _SHOWN
+def _legend(tuning: Tuning) -> str:
+    more = len(tuning.simulated) - _SHOWN
     rest = f" {more:,} slower points that are not on the front: --json has them." if more > 0 else ""
     return f"*: Pareto-optimal among the simulated points in cycles and bytes.{rest}"
 
 
-def _proof(found: Tuning) -> Sequence[str]:
+def _proof(tuning: Tuning) -> Sequence[str]:
     """Return a sentence about what the search has proven and what remains open."""
-    points, done = len(found.rows), len(found.simulated)
-    left = f" --where excludes {found.left_out:,} combinations." if found.left_out else ""
-    lines = [f"{points:,} points, {done:,} simulated, {len(found.misfits):,} do not run.{left}"]
-    if not found.waiting or found.best is None:
+    points, done = len(tuning.rows), len(tuning.simulated)
+    left = f" --where excludes {tuning.left_out:,} combinations." if tuning.left_out else ""
+    lines = [f"{points:,} points, {done:,} simulated, {len(tuning.misfits):,} do not run.{left}"]
+    if not tuning.waiting or tuning.best is None:
         return lines
-    faster, open_ = len(found.faster_possible), len(found.unsettled)
+    faster, open_ = len(tuning.faster_possible), len(tuning.unsettled)
     if faster:
         lines.append(
             f"Not settled: the lower bounds of {faster:,} points that were not simulated leave room for fewer cycles; "
@@ -207,26 +207,26 @@ def _proof(found: Tuning) -> Sequence[str]:
     return lines
 
 
-def _outputs(found: Tuning) -> Sequence[str]:
-    if found.best is None:
+def _outputs(tuning: Tuning) -> Sequence[str]:
+    if tuning.best is None:
         return ()
-    if not found.study.inputs:
+    if not tuning.study.inputs:
         return ("Outputs were not compared: pass inputs with --in.",)
-    if not found.differing:
+    if not tuning.differing:
         return ("Outputs: the same bits at all simulated points.",)
-    lines = [f"Outputs differ from those of the best at {len(found.differing):,} simulated points:"]
-    lines += [f"  {choices_text(row)}: {', '.join(names)}" for row, names in found.differing[:_SHOWN]]
+    lines = [f"Outputs differ from those of the best at {len(tuning.differing):,} simulated points:"]
+    lines += [f"  {choices_text(row)}: {', '.join(names)}" for row, names in tuning.differing[:_SHOWN]]
     return lines
 
 
-def _waiting(found: Tuning) -> RenderableType:
-    waiting = found.waiting[:_SHOWN]
+def _waiting(tuning: Tuning) -> RenderableType:
+    waiting = tuning.waiting[:_SHOWN]
     rows = ((choices_text(row), _known(row.at_least or None), _known(row.buffer_bytes)) for row in waiting)
     return table("not simulated", ">at least", ">buffer bytes", rows=rows)
 
 
-def _misfits(found: Tuning) -> RenderableType:
-    return table("does not run", "reason", rows=((choices_text(row), row.reason) for row in found.misfits[:_SHOWN]))
+def _misfits(tuning: Tuning) -> RenderableType:
+    return table("does not run", "reason", rows=((choices_text(row), row.reason) for row in tuning.misfits[:_SHOWN]))
 
 
 def _known(value: int | None) -> str:

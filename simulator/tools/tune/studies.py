@@ -59,12 +59,12 @@ class TuningLedger:
         ledger = cls(FileLedger(path, about, LedgerLabels("tune", "--resume"), synchronised=False))
         for line in map(ledger._file.results, ledger._file.pieces):  # type: ignore[union-attr]  # opened above
             try:
-                found = json.loads(line)
+                record = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            row = _row(found) if isinstance(found, dict) else None
+            row = _row(record) if isinstance(record, dict) else None
             if row is not None:
-                ledger.rows[_key(row, simulated=bool(found.get("simulated")))] = row
+                ledger.rows[_key(row, simulated=bool(record.get("simulated")))] = row
         return ledger
 
     def __enter__(self) -> Self:
@@ -76,8 +76,8 @@ class TuningLedger:
 
     def known(self, row: ChoiceRow, *, simulated: bool) -> ChoiceRow | None:
         """Return the row of a point, simulated or not, with its current number."""
-        found = self.rows.get(_key(row, simulated=simulated))
-        return None if found is None else replace(found, number=row.number)
+        recorded = self.rows.get(_key(row, simulated=simulated))
+        return None if recorded is None else replace(recorded, number=row.number)
 
     def add(self, row: ChoiceRow, *, simulated: bool) -> None:
         """Store a row of a point.
@@ -95,15 +95,15 @@ class TuningLedger:
 
 def _row(line: Mapping[str, object]) -> ChoiceRow | None:
     """Return the row of a line, None if `TuningLedger.add` did not write it."""
-    values = {name: each for name, each in line.items() if name != "simulated"}
+    values = {name: value for name, value in line.items() if name != "simulated"}
     choices, outputs = values.get("choices"), values.get("outputs", {})
     if not isinstance(choices, dict) or not isinstance(outputs, dict) or not values.keys() <= _FIELDS:
         return None
     numbers = [values.get(name) for name in ("buffer_bytes", "elements", "cycles")]
     fits = (
-        all(type(each) in (int, float, str) for each in choices.values())
-        and all(isinstance(each, str) for each in outputs.values())
-        and all(each is None or (type(each) is int and each >= 0) for each in numbers)
+        all(type(choice) in (int, float, str) for choice in choices.values())
+        and all(isinstance(digest, str) for digest in outputs.values())
+        and all(number is None or (type(number) is int and number >= 0) for number in numbers)
         and type(values.get("at_least", 0)) is int
         and isinstance(values.get("bound_by"), str | None)
         and isinstance(values.get("reason", ""), str)
@@ -177,11 +177,11 @@ class Tuning:
         """Simulated rows whose outputs differ in any bit from those of the best, with the names of these outputs."""
         if (best := self.best) is None:
             return ()
-        found = []
+        differences = []
         for row in self.simulated:
             names = sorted({*row.outputs, *best.outputs})
-            found.append((row, tuple(name for name in names if row.outputs.get(name) != best.outputs.get(name))))
-        return tuple(each for each in found if each[1])
+            differences.append((row, tuple(name for name in names if row.outputs.get(name) != best.outputs.get(name))))
+        return tuple(difference for difference in differences if difference[1])
 
 
 def front(rows: Sequence[ChoiceRow]) -> tuple[ChoiceRow, ...]:
@@ -229,8 +229,8 @@ def _searched(study: Study, simulate: int | str, ledger: TuningLedger, progress:
             break
         if simulate != ALL and _is_settled(row, done):
             continue
-        found = _looked_up(ledger, row, points.simulated, unreadable, simulated=True)
-        timed = finished[row.number] = replace(found, at_least=row.at_least)
+        simulated_row = _looked_up(ledger, row, points.simulated, unreadable, simulated=True)
+        timed = finished[row.number] = replace(simulated_row, at_least=row.at_least)
         if timed.cycles is not None:
             done.append(timed)
     if unreadable and not done:
@@ -263,21 +263,23 @@ def _looked_up(
     simulated: bool,
 ) -> ChoiceRow:
     """Return the ledger's row of a point, or compute and store it; otherwise the reason why it does not run."""
-    known = ledger.known(row, simulated=simulated)
-    if known is not None:
-        return known
+    cached = ledger.known(row, simulated=simulated)
+    if cached is not None:
+        return cached
     try:
-        known = find_out(row)
-        ledger.add(known, simulated=simulated)
+        cached = find_out(row)
+        ledger.add(cached, simulated=simulated)
     except (CastsimError, EngineError) as error:
         if isinstance(error, ReadError):
             unreadable.append(error)
-        known = refused(row, error)
-    return known
+        cached = refused(row, error)
+    return cached
 
 
 def _is_settled(row: ChoiceRow, done: Sequence[ChoiceRow]) -> bool:
-    return any((one.cycles or 0) <= row.at_least and _bytes(one) <= _bytes(row) for one in done)
+    return any(
+        (finished_row.cycles or 0) <= row.at_least and _bytes(finished_row) <= _bytes(row) for finished_row in done
+    )
 
 
 def _bytes(row: ChoiceRow) -> int:
@@ -319,14 +321,19 @@ def study_of(
         ReadError: the program cannot be read, or a tile choice is not one of its parameters; see also `Space.of`.
     """
     source = read_source(program, lambda: False)
-    known = parameters(PtoSource(source.file, source.text)) if source.language is Language.TILES else {}
+    arguments = parameters(PtoSource(source.file, source.text)) if source.language is Language.TILES else {}
     for axis in axes:
-        if axis.kind is ChoiceKind.TILE and axis.name not in known:
-            raise unknown_parameter(axis.name, known, source.file, axis.span)
+        if axis.kind is ChoiceKind.TILE and axis.name not in arguments:
+            raise unknown_parameter(axis.name, arguments, source.file, axis.span)
     named = {axis.name for axis in axes if axis.kind is ChoiceKind.TILE}
-    proposed = [ChoiceAxis(ChoiceKind.TILE, each.name, each.values, each.span) for each in known.values()
-                if each.values and each.name not in named]  # fmt: skip
-    fixed = {name: each.default for name, each in known.items() if name not in named and not each.values}
+    proposed = [
+        ChoiceAxis(ChoiceKind.TILE, parameter.name, parameter.values, parameter.span)
+        for parameter in arguments.values()
+        if parameter.values and parameter.name not in named
+    ]
+    fixed = {
+        name: parameter.default for name, parameter in arguments.items() if name not in named and not parameter.values
+    }
     space = Space.of([*axes, *proposed], [read_condition(text) for text in where], {**fixed, **(args or {})})
     return Study(
         source, space, target, entry, args or {}, options or {}, inputs or {}, sync, engine, max_cycles, limits

@@ -98,7 +98,7 @@ def _resumed(options: Namespace, path: Path) -> VerificationRecord:
         ReadError: the record has other parts than requested, or the sources have changed since.
     """
     record = VerificationRecord.load(path)
-    held = [one.part for one in record.progress]
+    recorded = [part_progress.part for part_progress in record.progress]
     if options.pair:
         wanted = list(_requested(options))
     elif options.matrix:
@@ -106,9 +106,9 @@ def _resumed(options: Namespace, path: Path) -> VerificationRecord:
         wanted = list(required_parts())
     else:
         _check_alone("--resume without SRC and DST", options)
-        wanted = held
-    if set(wanted) != set(held):
-        other = next(iter(sorted(set(wanted) ^ set(held), key=str)))
+        wanted = recorded
+    if set(wanted) != set(recorded):
+        other = next(iter(sorted(set(wanted) ^ set(recorded), key=str)))
         raise ReadError(f"record '{path}' covers parts that were not requested, such as {other}")
     _refuse_stale(record, path)
     return record
@@ -158,8 +158,8 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
 
 def _interruption(record: VerificationRecord, path: Path | None) -> str:
     """Return the progress of an interrupted verification, and whether it can be continued."""
-    checked = sum(one.checked for one in record.progress)
-    total = sum(one.size for one in record.progress)
+    checked = sum(part_progress.checked for part_progress in record.progress)
+    total = sum(part_progress.size for part_progress in record.progress)
     hint = f"saved in {path}: continue with --resume" if path is not None else "nothing was saved: pass --record FILE"
     if path is not None and not path.exists():  # interrupted before the first save
         hint = f"{path} is not written yet"
@@ -284,10 +284,12 @@ def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> Substitution
 
     record = SubstitutionRecord.load(path)
     _refuse_stale(record, path)
-    today = {(one.identity.name, one.identity.format): one.identity for one in wanted}
+    today = {(substitute.identity.name, substitute.identity.format): substitute.identity for substitute in wanted}
     for trial in record.trials:
-        held = trial.identity
-        if today.get((held.name, held.format), held) != held:
-            raise ReadError(f"record '{path}' is stale, start a new one: the facts behind '{held.name}' have changed")
-    record.extend(one.identity for one in wanted)
+        identity = trial.identity
+        if today.get((identity.name, identity.format), identity) != identity:
+            raise ReadError(
+                f"record '{path}' is stale, start a new one: the facts behind '{identity.name}' have changed"
+            )
+    record.extend(substitute.identity for substitute in wanted)
     return record

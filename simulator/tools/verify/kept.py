@@ -158,18 +158,18 @@ def imports_for_annotations(source: str) -> set[int]:
 def _files(
     starts: list[str], tests: Path | None, left_out: Callable[[str], bool] = BITLESS.__contains__
 ) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     waiting = list(starts)
     while waiting:
         name = waiting.pop()
-        if name in found or name in BITLESS or left_out(name):
+        if name in paths or name in BITLESS or left_out(name):
             continue
         path = _path_of(name, tests)
         if path is None:
             continue
-        found[name] = path
+        paths[name] = path
         waiting.extend(_imported(path, tests))
-    return {_shown(name, path): path for name, path in found.items()}
+    return {_shown(name, path): path for name, path in paths.items()}
 
 
 def _shown(module: str, path: Path) -> str:
@@ -213,13 +213,13 @@ def _home_of(module: str, name: str, tests: Path | None) -> str:
 @lru_cache(maxsize=256)
 def _imports(source: str) -> tuple[tuple[str, str | None], ...]:
     """Return the (module, name) of everything imported, also inside functions; an entire module has no name."""
-    found: list[tuple[str, str | None]] = []
+    imports: list[tuple[str, str | None]] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found += [(alias.name, None) for alias in node.names]
+            imports += [(alias.name, None) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found += [(node.module, alias.name) for alias in node.names]
-    return tuple(found)
+            imports += [(node.module, alias.name) for alias in node.names]
+    return tuple(imports)
 
 
 # The records.
@@ -259,7 +259,7 @@ class KeptRecord(ABC):
 
     @classmethod
     @abstractmethod
-    def of_document(cls, held: Mapping[str, Any]) -> Self:
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
         """Return the record that a document describes.
 
         Raises:
@@ -295,10 +295,10 @@ class KeptRecord(ABC):
             ReadError: the file is missing or is not such a record.
         """
         try:
-            held = json.loads(read_text(path, "record"))
-            if held.get("kind") != cls.KIND or held.get("schema_version") != SCHEMA_VERSION:
+            document = json.loads(read_text(path, "record"))
+            if document.get("kind") != cls.KIND or document.get("schema_version") != SCHEMA_VERSION:
                 raise ReadError(f"'{path}' is not a {cls.KIND}")
-            return cls.of_document(held)
+            return cls.of_document(document)
         except CastsimError:
             raise
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
@@ -307,13 +307,13 @@ class KeptRecord(ABC):
 
 def versions() -> dict[str, str | None]:
     """Return the versions of all packages involved; None for packages that are not installed."""
-    found: dict[str, str | None] = {"castsim": __version__, "python": platform.python_version()}
+    version_of: dict[str, str | None] = {"castsim": __version__, "python": platform.python_version()}
     for package in ("numpy", "numba", "llvmlite"):
         try:
-            found[package] = version(package)
+            version_of[package] = version(package)
         except PackageNotFoundError:
-            found[package] = None
-    return found
+            version_of[package] = None
+    return version_of
 
 
 @cache
@@ -324,13 +324,13 @@ def oracle_digest() -> str:
     return digest_of({path.name: file_digest(path) for path in paths}) if paths else ""
 
 
-def read_workers(held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[ResultOrigin]:
+def read_workers(document: Mapping[str, Sequence[Mapping[str, object]]]) -> list[ResultOrigin]:
     """Return the workers of a record; empty for records older than that field.
 
     Raises:
         KeyError, TypeError, AttributeError: the value is not a list of workers.
     """
-    return [origin_of(each) for each in held.get("workers", ())]
+    return [origin_of(worker) for worker in document.get("workers", ())]
 
 
 def tally_document(computed_by: Mapping[ResultOrigin, int], origins: Origins) -> list[dict[str, int]]:
@@ -346,7 +346,7 @@ def read_tally(
     Raises:
         KeyError, IndexError, TypeError, ValueError: the value has another form.
     """
-    return {workers[each["worker"]]: int(each["codes"]) for each in part.get("computed_by", ())}
+    return {workers[share["worker"]]: int(share["codes"]) for share in part.get("computed_by", ())}
 
 
 def changed(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -98,11 +98,11 @@ def load_judge() -> ModuleType:
         IllegalError: castsim is installed without its tests.
     """
     load_oracle()
-    found = import_module("oracle_lowering")
+    judge = import_module("oracle_lowering")
     folder = oracle_folder()
-    if folder is None or Path(found.__file__ or "").resolve().parent != folder:
-        raise IllegalError(f"another module '{found.__file__}' hides the one for lowered casts", legal=(str(folder),))
-    return found
+    if folder is None or Path(judge.__file__ or "").resolve().parent != folder:
+        raise IllegalError(f"another module '{judge.__file__}' hides the one for lowered casts", legal=(str(folder),))
+    return judge
 
 
 def check_cell(
@@ -130,37 +130,37 @@ def check_cell(
         rows=_ROWS,
         cols=_COLS,
     )
-    found = answer(request, explain=False, quick=True)  # what is judged here needs no other proof
-    checked = check_plan(cell, found.plan, samples, seed)
-    return checked and replace(checked, way=found.kind.value, options=found.settings)
+    reply = answer(request, explain=False, quick=True)  # what is judged here needs no other proof
+    checked = check_plan(cell, reply.plan, samples, seed)
+    return checked and replace(checked, way=reply.kind.value, options=reply.settings)
 
 
-def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -> Checked | None:
+def check_plan(cell: Cell, plan: Plan, samples: int = SAMPLES, seed: int = 0) -> Checked | None:
     """Judge a plan for its target; see `check_cell`."""
-    if found.kind.fails and found.counterexample is None:
+    if plan.kind.fails and plan.counterexample is None:
         return None
     began = time.process_time()
-    demand = found.demand
-    if found.assembly is not None:
-        assembly, inputs, codes = found.assembly, _ALL, all_codes(demand.src)
+    demand = plan.demand
+    if plan.assembly is not None:
+        assembly, inputs, codes = plan.assembly, _ALL, all_codes(demand.src)
         if codes is None:
-            inputs, codes = _SAMPLED, _samples(found, samples, seed)
+            inputs, codes = _SAMPLED, _samples(plan, samples, seed)
     else:
-        assert found.counterexample is not None
-        assembly = assembly_of(found.chain, demand.src, demand.dst, found.target, 1, _COLS)
-        inputs, codes = _COUNTEREXAMPLE, np.array([found.counterexample.input.code], code_dtype(demand.src))
+        assert plan.counterexample is not None
+        assembly = assembly_of(plan.chain, demand.src, demand.dst, plan.target, 1, _COLS)
+        inputs, codes = _COUNTEREXAMPLE, np.array([plan.counterexample.input.code], code_dtype(demand.src))
     results = run_text(assembly, codes)
     cast = demand.cast
     good = load_judge().accepted(
         cast.spec.name, demand.src.name, demand.dst.name, dict(cast.attributes), codes, results
     )
-    against = ~good if found.verdict is not Verdict.DIFFERS else good
+    against = ~good if plan.verdict is not Verdict.DIFFERS else good
     wrong = np.flatnonzero(against)
     return Checked(
         cell=cell,
-        way=found.kind.value,
-        verdict=found.verdict.value,
-        chain=tuple(step.label for step in found.chain),
+        way=plan.kind.value,
+        verdict=plan.verdict.value,
+        chain=tuple(step.label for step in plan.chain),
         program_sha256=hashlib.sha256(assembly.text.encode()).hexdigest(),
         inputs=inputs,
         codes=int(codes.size),
@@ -183,18 +183,18 @@ def run_text(assembly: Assembly, codes: Codes) -> Codes:
             whole[: part.size] = part
             given = {"src": array_from_codes(whole, assembly.source)}
             outputs = run_loaded(loaded, given, stale_reads="ignore").outputs
-            found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
-            pieces.append(found[: part.size])
+            results = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
+            pieces.append(results[: part.size])
     return np.concatenate(pieces)
 
 
-def _samples(found: Plan, count: int, seed: int) -> Codes:
+def _samples(plan: Plan, count: int, seed: int) -> Codes:
     """Return codes of a wide source: half structured, half uniform."""
-    formats = [found.demand.dst, *(step.dst for step in found.chain)]
+    formats = [plan.demand.dst, *(step.dst for step in plan.chain)]
     rng = np.random.default_rng((seed, 1))
-    telling = telling_codes(found.demand.src, formats, count // 64, seed=seed)
+    telling = telling_codes(plan.demand.src, formats, count // 64, seed=seed)
     telling = rng.permutation(telling)[: count // 2]
-    bits = found.demand.src.bits
+    bits = plan.demand.src.bits
     words = rng.integers(0, (1 << bits) - 1, count - telling.size, dtype=np.uint64, endpoint=True)
     return np.concatenate((telling, words.astype(telling.dtype)))
 
@@ -227,7 +227,7 @@ class LoweringRecord(KeptRecord):
 
     def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
         """See `KeptRecord`."""
-        found = self.checked
+        results = self.checked
         places = {cell: origins.place(by) for cell, by in self.computed_by.items()}
         head = {
             "specification": self.spec,
@@ -236,11 +236,11 @@ class LoweringRecord(KeptRecord):
             "seed": self.seed,
             "complete": len(self.done) == len(self.cells),
             "cells": len(self.cells),
-            "cells_without_a_way": sum(one is None for one in self.done.values()),
-            "programs_run": sum(one.inputs != "counterexample" for one in found),
-            "counterexamples_run": sum(one.inputs == "counterexample" for one in found),
-            "programs_with_options": sum(bool(one.options) for one in found),
-            "codes": sum(one.codes for one in found),
+            "cells_without_a_way": sum(result is None for result in self.done.values()),
+            "programs_run": sum(result.inputs != "counterexample" for result in results),
+            "counterexamples_run": sum(result.inputs == "counterexample" for result in results),
+            "programs_with_options": sum(bool(result.options) for result in results),
+            "codes": sum(result.codes for result in results),
             "wrong": len(self.wrong),
             "planner_sha256": self.sources,
         }
@@ -260,29 +260,31 @@ class LoweringRecord(KeptRecord):
         Raises:
             ReadError: it is missing or not such a record, or the planner has changed since.
         """
-        found = super().load(path)
-        if found.sources != planner_digest():
+        record = super().load(path)
+        if record.sources != planner_digest():
             raise ReadError(f"record '{path}' is stale, start a new one: the planner has changed since")
-        return found
+        return record
 
     @classmethod
-    def of_document(cls, held: Mapping[str, Any]) -> Self:
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
         """See `KeptRecord`."""
-        done = {_cell(row): _checked(row) for row in held["results"]}
-        rows = [*held["results"], *held["missing"]]
+        done = {_cell(row): _checked(row) for row in document["results"]}
+        rows = [*document["results"], *document["missing"]]
         if all("number" in row for row in rows):  # not in records from before workers did cells in any order
             rows.sort(key=lambda row: int(row["number"]))
-        workers = read_workers(held)
-        by = {_cell(row): workers[row["computed_by"]] for row in held["results"] if row.get("computed_by") is not None}
+        workers = read_workers(document)
+        by = {
+            _cell(row): workers[row["computed_by"]] for row in document["results"] if row.get("computed_by") is not None
+        }
         return cls(
-            spec=held["specification"],
-            version=held["version"],
-            samples=held["samples"],
-            seed=held["seed"],
+            spec=document["specification"],
+            version=document["version"],
+            samples=document["samples"],
+            seed=document["seed"],
             cells=[_cell(row) for row in rows],
             done=done,
-            sources=held["planner_sha256"],
-            runs=held["runs"],
+            sources=document["planner_sha256"],
+            runs=document["runs"],
             computed_by=by,
         )
 
@@ -329,8 +331,8 @@ def planner_digest() -> str:
     return digest_of({path.name: file_digest(path) for path in paths})
 
 
-def _result(one: Checked | None) -> dict[str, Any] | None:
-    return None if one is None else {name: value for name, value in asdict(one).items() if name != "cell"}
+def _result(checked: Checked | None) -> dict[str, Any] | None:
+    return None if checked is None else {name: value for name, value in asdict(checked).items() if name != "cell"}
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:
@@ -339,11 +341,11 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 
 def _checked(row: Mapping[str, Any]) -> Checked | None:
-    held = row["result"]
-    if held is None:
+    result = row["result"]
+    if result is None:
         return None
-    options = tuple((str(name), value) for name, value in held.get("options", ()))
-    return Checked(cell=_cell(row), **{**held, "chain": tuple(held["chain"]), "options": options})
+    options = tuple((str(name), value) for name, value in result.get("options", ()))
+    return Checked(cell=_cell(row), **{**result, "chain": tuple(result["chain"]), "options": options})
 
 
 # Proofs that a function gives what an instruction gives, on all 2**32 codes: what there is to prove, and the record.
@@ -379,11 +381,11 @@ class Trial:
     date: str | None = None
     computed_by: dict[ResultOrigin, int] = field(default_factory=dict)
 
-    def add(self, found: _Found, by: ResultOrigin) -> None:
+    def add(self, finding: _Found, by: ResultOrigin) -> None:
         """Add the results of the next piece, and its worker."""
-        self.first = [*self.first, *found.shown][:SHOWN]
-        self.mismatches += found.wrong
-        self.cpu_seconds += found.seconds
+        self.first = [*self.first, *finding.shown][:SHOWN]
+        self.mismatches += finding.wrong
+        self.cpu_seconds += finding.seconds
         stop = min(self.tried + _PIECE, CODES)
         self.computed_by[by] = self.computed_by.get(by, 0) + stop - self.tried
         self.tried = stop
@@ -422,8 +424,8 @@ class SubstitutionRecord(KeptRecord):
 
     def extend(self, identities: Iterable[Identity]) -> None:
         """Add missing substitutions."""
-        held = {trial.identity for trial in self.trials}
-        self.trials += [Trial(identity) for identity in dict.fromkeys(identities) if identity not in held]
+        recorded = {trial.identity for trial in self.trials}
+        self.trials += [Trial(identity) for identity in dict.fromkeys(identities) if identity not in recorded]
 
     def changed_files(self) -> list[str]:
         """Return the sources that have changed since the record was started."""
@@ -453,11 +455,13 @@ class SubstitutionRecord(KeptRecord):
         return head, {"parts": parts}
 
     @classmethod
-    def of_document(cls, held: Mapping[str, Any]) -> Self:
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
         """See `KeptRecord`."""
-        workers = read_workers(held)
+        workers = read_workers(document)
         return cls(
-            [_trial(part, workers) for part in held["parts"]], dict(held["sources"]["files"]), list(held["runs"])
+            [_trial(part, workers) for part in document["parts"]],
+            dict(document["sources"]["files"]),
+            list(document["runs"]),
         )
 
 
@@ -478,13 +482,13 @@ class Asked(NamedTuple):
 
 def needed(targets: Sequence[str] = ()) -> list[Substitute]:
     """Return the substitutes that the shipped targets (or the named ones) need for the shipped specifications."""
-    found = []
+    substitutes = []
     for target in _named(targets):
         for src, dst, fmt, instructions in NEEDED:
             for instruction, substitute in _of_cast(target, format_named(src), format_named(dst)):
                 if instruction in instructions and substitute.primitive.src.name == fmt:
-                    found.append(substitute)
-    return list({substitute.identity: substitute for substitute in found}.values())
+                    substitutes.append(substitute)
+    return list({substitute.identity: substitute for substitute in substitutes}.values())
 
 
 def of_cast(src: str, dst: str, targets: Sequence[str] = ()) -> list[Substitute]:
@@ -495,10 +499,10 @@ def of_cast(src: str, dst: str, targets: Sequence[str] = ()) -> list[Substitute]
         IllegalError: there are none.
     """
     pair = format_named(src), format_named(dst)
-    found = [substitute for target in _named(targets) for _, substitute in _of_cast(target, *pair)]
-    if not found:
+    substitutes = [substitute for target in _named(targets) for _, substitute in _of_cast(target, *pair)]
+    if not substitutes:
         raise IllegalError(f"chains of {src} -> {dst} contain no 32-bit arithmetic that can be substituted")
-    return list({substitute.identity: substitute for substitute in found}.values())
+    return list({substitute.identity: substitute for substitute in substitutes}.values())
 
 
 def verify_substitutions(
@@ -526,10 +530,10 @@ def verify_substitutions(
     early: dict[tuple[int, int], FinishedPiece[_Piece, _Found]] = {}
     task = Task("verification", partial(_try_there, asked), here(None, workers))
     if workers.scheduler is None:
-        found = _in_threads(partial(_try, wanted), pieces, workers.count)
+        results = _in_threads(partial(_try, wanted), pieces, workers.count)
     else:
-        found = distributed(task, pieces, workers)
-    for done in found:
+        results = distributed(task, pieces, workers)
+    for done in results:
         trial = waiting[done.piece.number]
         early[done.piece.number, done.piece.start] = done
         while (next_ := early.pop((done.piece.number, trial.tried), None)) is not None:

@@ -26,9 +26,9 @@ def verification_progress(options: Namespace, record: VerificationRecord) -> Ite
 
     Work of more than some seconds is announced with its sets of codes and their sizes.
     """
-    total = sum(one.size - one.checked for one in record.progress)
+    total = sum(part_progress.size - part_progress.checked for part_progress in record.progress)
     if not options.quiet and total >= _MANY:
-        kinds = ", ".join(dict.fromkeys(one.part.inputs for one in record.progress))
+        kinds = ", ".join(dict.fromkeys(part_progress.part.inputs for part_progress in record.progress))
         casts = f"{len(record.progress)} cast{'s' if len(record.progress) > 1 else ''}"
         print(f"trying {casts} on {total:,} codes: {kinds}", file=sys.stderr)
     if not is_watched(options):
@@ -51,17 +51,17 @@ class VerificationProgress:
         self._record = record
         self._task = bars.add_task("starting", total=None, rate="")
 
-    def advance(self, one: PartProgress, codes: int) -> None:
+    def advance(self, part_progress: PartProgress, codes: int) -> None:
         """Move the bar to the current position in the part."""
         from castsim.tools.verify.report import rate_text  # noqa: PLC0415 - rich is there already
 
-        number = next(index for index, other in enumerate(self._record.progress, 1) if other is one)
-        part = one.part
+        number = next(index for index, other in enumerate(self._record.progress, 1) if other is part_progress)
+        part = part_progress.part
         self._bars.update(
             self._task,
             description=f"[{number}/{len(self._record.progress)}] {part.src} -> {part.dst} {part.rounding}"
             f" {part.overflow}, {part.inputs}",
-            total=one.size,
-            completed=one.checked,
-            rate=f"{rate_text(one)} codes/s, {self._record.mismatches} mismatches",
+            total=part_progress.size,
+            completed=part_progress.checked,
+            rate=f"{rate_text(part_progress)} codes/s, {self._record.mismatches} mismatches",
         )

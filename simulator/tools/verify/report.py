@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 def verify_document(record: VerificationRecord, path: Path | None) -> Document:
     """Return the record, its file, and the mismatches with their bits and numbers."""
-    details = [detail for one in record.progress for detail in mismatch_details(one)]
+    details = [detail for part_progress in record.progress for detail in mismatch_details(part_progress)]
     return {
         **record.document(),
         "schema_version": Verification.VERSION,  # of the command's document, not of the record
         "record": None if path is None else str(path),
         "mismatch_details": [
-            {name: _value(text) if text and name.endswith("_value") else text for name, text in each.items()}
-            for each in details
+            {name: _value(text) if text and name.endswith("_value") else text for name, text in mismatch.items()}
+            for mismatch in details
         ],
     }
 
@@ -44,17 +44,17 @@ def _value(text: str) -> int | float | str:
     return text if text.lstrip("-").isalpha() or " " in text else float(text)
 
 
-def mismatch_details(one: PartProgress) -> list[dict[str, str | None]]:
+def mismatch_details(part_progress: PartProgress) -> list[dict[str, str | None]]:
     """Return the recorded mismatches of a part: mode, input bits and value, both outputs as bits and values."""
-    src, dst = one.part.source, one.part.destination
+    src, dst = part_progress.part.source, part_progress.part.destination
     return [
         {
             "src": src.name,
             "dst": dst.name,
-            "rounding": str(one.part.rounding),
-            "overflow": str(one.part.overflow),
-            "tier": one.part.tier,
-            "against": one.part.against,
+            "rounding": str(part_progress.part.rounding),
+            "overflow": str(part_progress.part.overflow),
+            "tier": part_progress.part.tier,
+            "against": part_progress.part.against,
             "input_bits": bits_text(mismatch.code, src),
             "input_value": number_text(mismatch.code, src),
             "random_word": None if mismatch.random is None else f"0x{mismatch.random:08x}",
@@ -63,7 +63,7 @@ def mismatch_details(one: PartProgress) -> list[dict[str, str | None]]:
             "expected_bits": bits_text(mismatch.expected, dst),
             "expected_value": number_text(mismatch.expected, dst),
         }
-        for mismatch in one.first
+        for mismatch in part_progress.first
     ]
 
 
@@ -105,7 +105,7 @@ def verify_text(record: VerificationRecord, path: Path | None) -> Iterator[Rende
     yield Text()
     for kind, argument in _arguments(record).items():
         yield Text.assemble((f"{kind}: ", "bold"), argument)
-    left_out = sum(one.undecided for one in record.progress)
+    left_out = sum(part_progress.undecided for part_progress in record.progress)
     if left_out:
         yield Text(f"left out: {left_out} results on which the published sources contradict each other or are silent")
     yield Text(_sum(record), style="bold red" if record.mismatches else "bold")
@@ -115,22 +115,25 @@ def verify_text(record: VerificationRecord, path: Path | None) -> Iterator[Rende
 
 def _parts(record: VerificationRecord) -> Iterator[RenderableType]:
     """Yield the values common to all parts, and a table of the others."""
-    shared = {name for name in _COLUMNS if len({_COLUMNS[name](one.part) for one in record.progress}) == 1}
+    shared = {
+        name for name in _COLUMNS if len({_COLUMNS[name](part_progress.part) for part_progress in record.progress}) == 1
+    }
     if shared:
         first = record.progress[0].part
         yield Text("; ".join(f"{name} {_COLUMNS[name](first)}" for name in _COLUMNS if name in shared), style="bold")
     varying = [name for name in _COLUMNS if name not in shared]
     rows: Iterator[tuple[RenderableType, ...]] = (
-        (*(_COLUMNS[name](one.part) for name in varying), grouped(one.checked),
-         Text(grouped(one.mismatches), style="bold red" if one.mismatches else ""), rate_text(one))
-        for one in record.progress
+        (*(_COLUMNS[name](part_progress.part) for name in varying), grouped(part_progress.checked),
+         Text(grouped(part_progress.mismatches), style="bold red" if part_progress.mismatches else ""),
+         rate_text(part_progress))
+        for part_progress in record.progress
     )  # fmt: skip
     yield table(*varying, ">codes", ">mismatches", ">codes/s", rows=rows)
 
 
-def rate_text(one: PartProgress) -> str:
+def rate_text(part_progress: PartProgress) -> str:
     """Return the codes tried per second of processor time, in three digits with a unit."""
-    rate = one.codes_per_second
+    rate = part_progress.codes_per_second
     if rate is None:
         return "-"
     for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -142,7 +145,7 @@ def rate_text(one: PartProgress) -> str:
 def _mismatches(record: VerificationRecord) -> Table:
     keys = ("overflow", "input_bits", "input_value", "output_bits", "output_value", "expected_bits", "expected_value")
     rows = []
-    for detail in (detail for one in record.progress for detail in mismatch_details(one)):
+    for detail in (detail for part_progress in record.progress for detail in mismatch_details(part_progress)):
         word = "" if detail["random_word"] is None else f" (word {detail['random_word']})"
         cells = [detail[key] or "" for key in keys]
         rows.append((f"{detail['src']} -> {detail['dst']}", f"{detail['rounding']}{word}", *cells))
@@ -151,11 +154,13 @@ def _mismatches(record: VerificationRecord) -> Table:
 
 
 def _arguments(record: VerificationRecord) -> dict[str, str]:
-    return {one.part.inputs: input_set(one.part).argument for one in reversed(record.progress)}
+    return {
+        part_progress.part.inputs: input_set(part_progress.part).argument for part_progress in reversed(record.progress)
+    }
 
 
 def _sum(record: VerificationRecord) -> str:
-    checked = sum(one.checked for one in record.progress)
+    checked = sum(part_progress.checked for part_progress in record.progress)
     if record.mismatches:
         return f"{grouped(record.mismatches)} of {grouped(checked)} results differ"
     return f"{grouped(checked)} results, no mismatch"
@@ -188,38 +193,40 @@ def substitutions_text(record: SubstitutionRecord, path: Path | None) -> Rendera
 
 def lowering_document(record: LoweringRecord) -> Document:
     """Return a record as JSON, with attributes by name."""
-    found = record.document()
+    document = record.document()
     return {
-        **found,
+        **document,
         "schema_version": LoweringVerification.VERSION,  # of the command's document, not of the record
-        "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["results"]],
-        "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["missing"]],
+        "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in document["results"]],
+        "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in document["missing"]],
     }
 
 
 def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
     """Return the report on a record: a line per executed cell, then the totals."""
     rows = table("cast", "target", "claim", "tried", ">codes", ">wrong")
-    for one in record.checked:
-        cell = one.cell
+    for checked in record.checked:
+        cell = checked.cell
         attributes = "".join(f", {name}={value}" for name, value in cell.attributes)
         cast = f"{cell.src} -> {cell.dst}{attributes}"
-        rows.add_row(cast, cell.target, _claim(one), one.inputs, str(one.codes), str(one.wrong))
-    found = record.document()
+        rows.add_row(cast, cell.target, _claim(checked), checked.inputs, str(checked.codes), str(checked.wrong))
+    document = record.document()
     summary = (
-        f"{record.spec} {record.version}: {found['programs_run']} programs and {found['counterexamples_run']} "
-        f"counterexamples run, {found['codes']:,} codes, {found['wrong']} claims refuted; "
-        f"{found['cells_without_a_way']} cells without a program"
+        f"{record.spec} {record.version}: {document['programs_run']} programs and {document['counterexamples_run']} "
+        f"counterexamples run, {document['codes']:,} codes, {document['wrong']} claims refuted; "
+        f"{document['cells_without_a_way']} cells without a program"
     )
     notes = []
-    if found["programs_with_options"]:
-        notes.append(Text(f"{found['programs_with_options']} programs were run with the named options of the target"))
+    if document["programs_with_options"]:
+        notes.append(
+            Text(f"{document['programs_with_options']} programs were run with the named options of the target")
+        )
     kept = [] if path is None else [Text(f"recorded in {path}")]
     return Group(indented(rows), Text(""), Text(summary), *notes, *kept)
 
 
-def _claim(one: Checked) -> str:
+def _claim(checked: Checked) -> str:
     from castsim.tools.lowering.lowering_answers import setting_text  # noqa: PLC0415 - loads the planner
 
-    options = f" ({setting_text(one.options)})" if one.options else ""
-    return f"{one.way}{options}, {one.verdict}"
+    options = f" ({setting_text(checked.options)})" if checked.options else ""
+    return f"{checked.way}{options}, {checked.verdict}"

@@ -101,7 +101,7 @@ class PartProgress:
         self.done = merged
         self.mismatches += finding.mismatches
         self.undecided += finding.undecided
-        self.first = sorted([*self.first, *finding.first], key=lambda one: one.position)[:SHOWN]
+        self.first = sorted([*self.first, *finding.first], key=lambda mismatch: mismatch.position)[:SHOWN]
         self.cpu_seconds += finding.cpu_seconds
         self.date = today()
         if by is not None:
@@ -147,45 +147,45 @@ class VerificationRecord(KeptRecord):
         return self.files
 
     def _sources_now(self) -> dict[str, str]:
-        return source_digests(oracle=any(one.part.against == ORACLE for one in self.progress))
+        return source_digests(oracle=any(part_progress.part.against == ORACLE for part_progress in self.progress))
 
     @property
     def mismatches(self) -> int:
         """The total number of codes that differed."""
-        return sum(one.mismatches for one in self.progress)
+        return sum(part_progress.mismatches for part_progress in self.progress)
 
     @property
     def complete(self) -> bool:
         """Whether every code of every part has been tried."""
-        return all(one.status == DONE for one in self.progress)
+        return all(part_progress.status == DONE for part_progress in self.progress)
 
     def changed_files(self) -> list[str]:
         """Return the sources that have changed since the record was started, empty while nothing has been tried."""
-        if all(one.status == PENDING for one in self.progress):
+        if all(part_progress.status == PENDING for part_progress in self.progress):
             return []
         return changed(self.sources(), self._sources_now())
 
     def begin_run(self) -> None:
         """Record the start of a run with these versions; a record without results moves to the current sources."""
-        if all(one.status == PENDING for one in self.progress):
+        if all(part_progress.status == PENDING for part_progress in self.progress):
             self.files = None
         self.note_run()
 
     def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
         """See `KeptRecord`."""
         counts = dict.fromkeys((DONE, PARTIAL, PENDING), 0)
-        for one in self.progress:
-            counts[one.status] += 1
-        arguments = {f"{one.part.inputs}": input_set(one.part).argument for one in reversed(self.progress)}
+        for part_progress in self.progress:
+            counts[part_progress.status] += 1
+        arguments = {f"{part.part.inputs}": input_set(part.part).argument for part in reversed(self.progress)}
         head = {
             "complete": self.complete,
             "parts_by_status": counts,
-            "codes_checked": sum(one.checked for one in self.progress),
+            "codes_checked": sum(part.checked for part in self.progress),
             "mismatches": self.mismatches,
             "input_sets": dict(sorted(arguments.items())),
             "sources": sources_document(self.sources()),
         }
-        return head, {"parts": [progress_document(one, origins) for one in self.progress]}
+        return head, {"parts": [progress_document(part, origins) for part in self.progress]}
 
     def text(self) -> str:
         """Return the document as JSON with one part per line: readable, with short differences between versions."""
@@ -195,11 +195,11 @@ class VerificationRecord(KeptRecord):
         return f'{head[:-2]},\n "parts": [\n{parts}\n ]\n}}\n'
 
     @classmethod
-    def of_document(cls, held: Mapping[str, Any]) -> Self:
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
         """See `KeptRecord`."""
-        files = {str(name): str(digest) for name, digest in held["sources"]["files"].items()}
-        workers = read_workers(held)
-        return cls([_read_progress(entry, workers) for entry in held["parts"]], files, list(held["runs"]))
+        files = {str(name): str(digest) for name, digest in document["sources"]["files"].items()}
+        workers = read_workers(document)
+        return cls([_read_progress(entry, workers) for entry in document["parts"]], files, list(document["runs"]))
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -229,28 +229,28 @@ class VerificationRecord(KeptRecord):
             raise ReadError(f"'{path}' is not a record of castsim verify: {error}") from None
 
 
-def progress_document(one: PartProgress, origins: Origins) -> dict[str, Any]:
+def progress_document(part_progress: PartProgress, origins: Origins) -> dict[str, Any]:
     """Return one part and its progress as JSON; codes are numbers, workers their index in `origins`."""
-    rate = one.codes_per_second
+    rate = part_progress.codes_per_second
     return {
-        **asdict(one.part),
-        "status": one.status,
-        "codes": one.size,
-        "checked": one.checked,
-        "mismatches": one.mismatches,
-        "undecided": one.undecided,
-        "first_mismatches": [asdict(mismatch) for mismatch in one.first],
-        "done": [list(stretch) for stretch in one.done],
-        "cpu_seconds": round(one.cpu_seconds, 6),
+        **asdict(part_progress.part),
+        "status": part_progress.status,
+        "codes": part_progress.size,
+        "checked": part_progress.checked,
+        "mismatches": part_progress.mismatches,
+        "undecided": part_progress.undecided,
+        "first_mismatches": [asdict(mismatch) for mismatch in part_progress.first],
+        "done": [list(stretch) for stretch in part_progress.done],
+        "cpu_seconds": round(part_progress.cpu_seconds, 6),
         "codes_per_cpu_second": None if rate is None else round(rate),
-        "date": one.date,
-        "computed_by": tally_document(one.computed_by, origins),
+        "date": part_progress.date,
+        "computed_by": tally_document(part_progress.computed_by, origins),
     }
 
 
 def _read_progress(entry: Mapping[str, Any], workers: Sequence[ResultOrigin]) -> PartProgress:
     kinds = {"rounding": Rounding, "overflow": Overflow, "count": int, "seed": int}
-    given = {each.name: entry[each.name] for each in fields(VerificationPart)}
+    given = {column.name: entry[column.name] for column in fields(VerificationPart)}
     part = VerificationPart(**given | {name: kind(given[name]) for name, kind in kinds.items()})
     part.check()
     size = input_set(part).size
@@ -284,7 +284,7 @@ SAVE_SECONDS = 5.0
 class VerificationObserver(Protocol):
     """Observer of the progress of the work."""
 
-    def advance(self, one: PartProgress, codes: int) -> None:
+    def advance(self, part_progress: PartProgress, codes: int) -> None:
         """Report that more codes of a part have been tried."""
         ...
 
@@ -311,13 +311,17 @@ def verify(
     try:
         with _patient() as interrupted:
             who = Workers(workers, scheduler)
-            beside = oracle_digest if any(one.part.against == ORACLE for one in record.progress) else None
+            beside = (
+                oracle_digest
+                if any(part_progress.part.against == ORACLE for part_progress in record.progress)
+                else None
+            )
             task = Task("verification", _compared, here(beside, who), beside)
             for done in distributed(task, _pieces(record, interrupted), who):
-                one, finding = record.progress[done.piece.number], done.result
-                one.add(finding, done.origin)
+                part_progress, finding = record.progress[done.piece.number], done.result
+                part_progress.add(finding, done.origin)
                 if observer is not None:
-                    observer.advance(one, finding.stop - finding.start)
+                    observer.advance(part_progress, finding.stop - finding.start)
                 if save is not None and time.monotonic() - saved > SAVE_SECONDS:
                     save()
                     saved = time.monotonic()
@@ -339,21 +343,21 @@ class _Piece(NamedTuple):
 
 def _pieces(record: VerificationRecord, interrupted: threading.Event) -> Iterator[_Piece]:
     """Yield the missing work until interrupted, in pieces that grow until they take long enough."""
-    for number, one in enumerate(record.progress):
-        for first, last in list(one.missing()):
+    for number, part_progress in enumerate(record.progress):
+        for first, last in list(part_progress.missing()):
             start = first
             while start < last:
                 if interrupted.is_set():
                     return
-                stop = min(start + _piece(one), last)
-                yield _Piece(number, one.part, start, stop)
+                stop = min(start + _piece(part_progress), last)
+                yield _Piece(number, part_progress.part, start, stop)
                 start = stop
 
 
-def _piece(one: PartProgress) -> int:
+def _piece(part_progress: PartProgress) -> int:
     """Return the number of codes for the next piece of a part."""
-    rate = one.codes_per_second
-    codes = FIRST_PIECE if rate is None else min(int(rate * PIECE_SECONDS), LARGEST_PIECE, 8 * one.checked)
+    rate = part_progress.codes_per_second
+    codes = FIRST_PIECE if rate is None else min(int(rate * PIECE_SECONDS), LARGEST_PIECE, 8 * part_progress.checked)
     return max(codes // GRAIN, 1) * GRAIN
 
 

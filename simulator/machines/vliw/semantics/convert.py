@@ -168,12 +168,12 @@ def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, tar
         row = shown
     if row is None:
         raise _no_pair(instruction, src, dst, unit, target)
-    found = ConversionForm(row, None, ()) if unit == "spu" else lane_form(instruction, row, target)
+    form = ConversionForm(row, None, ()) if unit == "spu" else lane_form(instruction, row, target)
     if row is header:
-        return found
+        return form
     lacks = "this pair" if header is None else "this form of the pair"
     text = f"the intrinsic header lacks {lacks}, {src} -> {dst}; the compiler prints it ({row.note})"
-    return ConversionForm(row, found.lane, (FormNotice(NoticeKind.COMPILER_FORM, text), *found.notices))
+    return ConversionForm(row, form.lane, (FormNotice(NoticeKind.COMPILER_FORM, text), *form.notices))
 
 
 def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, target: VliwTarget) -> ConversionForm:
@@ -427,7 +427,7 @@ def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
         if name not in row.switches:
             message = f"the conversion {row.src} -> {row.dst} has no switch {name} here"
             by_pair = (*_MULTIPLES, "clip_fp")
-            others = (each.name for each in instruction.form.switches if each.name not in by_pair)
+            others = (switch.name for switch in instruction.form.switches if switch.name not in by_pair)
             raise IllegalError(message, span=instruction.span, legal=(*row.switches, *others))
     multiples = [_MULTIPLES[name] for name in set_ones if name in _MULTIPLES]
     if len(multiples) > 1:
@@ -482,12 +482,12 @@ class ConvertInteger(PlacedUnit):
             bits = self.target.integer_shift.scalar_bits
             return np.full(count, signed_word(value) if bits is None else _signed(value, bits))
         assert self.placement is not None
-        found = self._vector_shifts(value, self.placement)
+        distances = self._vector_shifts(value, self.placement)
         bits = self.target.integer_shift.vector_bits
         if bits is not None and bits < self.shift.bits:
             top = 64 - bits
-            found = found << top >> top
-        return found
+            distances = distances << top >> top
+        return distances
 
     def counts(self) -> Mapping[str, int]:
         """Return the counts of the base, and that of the shift."""
@@ -558,9 +558,9 @@ def _row(instruction: TpcInstruction, target: VliwTarget, unit: str) -> IntegerC
 
 
 def _integer(name: str) -> IntFormat:
-    found = FORMATS[name]
-    assert isinstance(found, IntFormat)
-    return found
+    integer = FORMATS[name]
+    assert isinstance(integer, IntFormat)
+    return integer
 
 
 def _shift_format(row: IntegerConvertRow, src: Format, dst: Format, *, single: bool) -> tuple[IntFormat, bool]:

@@ -127,7 +127,7 @@ def rounded_sum(first: Unpacked, second: Unpacked, fmt: FloatFormat, rules: Floa
     zero_sign = np.where(opposite, np.uint64(rules.rounding is Rounding.FLOOR), first.negative)
     negative = np.where(magnitude == 0, zero_sign, negative)
 
-    infinities = tuple(_mask(one.infinite, large) for one in (first, second))
+    infinities = tuple(_mask(operand.infinite, large) for operand in (first, second))
     negative = np.where(infinities[0], first.negative, np.where(infinities[1], second.negative, negative))
     nan = _mask(first.nan, large) | _mask(second.nan, large) | (infinities[0] & infinities[1] & opposite)
     result = Unpacked(negative, high + 1, magnitude, nan, (infinities[0] | infinities[1]) & ~nan)
@@ -169,8 +169,8 @@ def unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
     return unpack(codes.astype(np.uint64), fmt, rules.flush_operands)
 
 
-def _mask(found: Mask | None, like: Codes | U64) -> Mask:
-    return np.zeros(like.shape, np.bool_) if found is None else found
+def _mask(optional_mask: Mask | None, like: Codes | U64) -> Mask:
+    return np.zeros(like.shape, np.bool_) if optional_mask is None else optional_mask
 
 
 def _special(value: Unpacked, like: Codes) -> Mask:
@@ -405,7 +405,7 @@ COORDINATE = FORMATS["i32"]
 
 
 def _coordinate_codes(value: Value) -> Codes:
-    return np.array([one & WORD_MASK for one in coordinates_of(value)], np.uint32)
+    return np.array([coordinate & WORD_MASK for coordinate in coordinates_of(value)], np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,8 +457,8 @@ def _in_predicates(unit: Elementwise, operands: OperandValues, state: State) -> 
     roles = ("src_a",) if unit.kind.second is _nothing else ("src_a", "src_b")
     sources = [_truth(unit.value(operands, role)) for role in roles]
     codes = unit.kind.operation(sources[0], sources[-1], _TRUTH, context)
-    found = codes != 0
-    return merged(bool(found[0]) if destination_file(unit.instruction) is File.SP else found, operands)
+    predicates = codes != 0
+    return merged(bool(predicates[0]) if destination_file(unit.instruction) is File.SP else predicates, operands)
 
 
 def _truth(value: Value) -> Codes:
@@ -516,9 +516,9 @@ def _holds(instruction: TpcInstruction, a: Codes, b: Codes, fmt: Format) -> Mask
     if instruction.switch("mask_eq_zero") == 1:
         none: Mask = (a & b) == 0
         return none
-    found = _CONDITIONS[condition](order_keys(a, fmt), order_keys(b, fmt))
+    satisfied = _CONDITIONS[condition](order_keys(a, fmt), order_keys(b, fmt))
     unordered = is_nan(a, fmt) | is_nan(b, fmt)
-    return np.where(unordered, condition == "neq", found)
+    return np.where(unordered, condition == "neq", satisfied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -531,10 +531,10 @@ class PreparedComparison(Unit):
         in_vector = destination_file(self.instruction) is File.VP
         lanes = self.lanes(fmt) if in_vector else 1
         a, b = (broadcast(self.value(operands, role), fmt, lanes) for role in ("src_a", "src_b"))
-        found = _holds(self.instruction, a, b, fmt)
+        satisfied = _holds(self.instruction, a, b, fmt)
         if not in_vector:
-            return Effects(merged(bool(found[0]), operands))
-        return Effects(merged(np.repeat(found, fmt.storage_bits // 8), operands))
+            return Effects(merged(bool(satisfied[0]), operands))
+        return Effects(merged(np.repeat(satisfied, fmt.storage_bits // 8), operands))
 
 
 @dataclass(frozen=True, slots=True)
@@ -555,10 +555,10 @@ class CompareIndex(Unit):
         second = self.value(operands, "src_b")
         others = (signed_scalar(second),) * len(first) if isinstance(second, int) else coordinates_of(second)
         fmt = FORMATS["i32"]
-        a, b = (np.array(one, np.int32).view(np.uint32) for one in (first, others))
-        found = _holds(self.instruction, a, b, fmt)[np.array(dimensions)]
-        remarks = (SEVERAL_DIMENSIONS,) if found.size > 1 else ()
-        return Effects(merged(bool(found.all()), operands), remarks=remarks)
+        a, b = (np.array(coordinates, np.int32).view(np.uint32) for coordinates in (first, others))
+        satisfied = _holds(self.instruction, a, b, fmt)[np.array(dimensions)]
+        remarks = (SEVERAL_DIMENSIONS,) if satisfied.size > 1 else ()
+        return Effects(merged(bool(satisfied.all()), operands), remarks=remarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,11 +572,11 @@ class Select(Unit):
         a, b, c, d = (
             broadcast(self.value(operands, role), fmt, lanes) for role in ("src_a", "src_b", "src_c", "src_d")
         )
-        found = _holds(self.instruction, a, b, fmt)
-        chosen = vector_of(np.where(found, c, d), fmt)
+        satisfied = _holds(self.instruction, a, b, fmt)
+        chosen = vector_of(np.where(satisfied, c, d), fmt)
         if destination_file(self.instruction) is not File.D:
             return Effects(merged(chosen, operands))
-        return Effects(merged((chosen, vector_of(np.where(found, a, b), fmt)), operands))
+        return Effects(merged((chosen, vector_of(np.where(satisfied, a, b), fmt)), operands))
 
 
 def prepare_compare(instruction: TpcInstruction, target: VliwTarget) -> PreparedComparison | CompareIndex:

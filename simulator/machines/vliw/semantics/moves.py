@@ -103,13 +103,13 @@ def masked_dimensions(instruction: TpcInstruction, operands: OperandValues, targ
 def written_dimensions(new: Value, dimensions: tuple[bool, ...], operands: OperandValues) -> Value:
     """Return an index register with the admitted dimensions replaced."""
     parts = zip(dimensions, coordinates_of(new), coordinates_of(operands.income), strict=True)
-    return merged(tuple(one if admitted else old for admitted, one, old in parts), operands)
+    return merged(tuple(coordinate if admitted else old for admitted, coordinate, old in parts), operands)
 
 
 def coordinates_of(value: Value | None) -> Coordinates:
     """Return an index register's value as coordinates."""
     assert isinstance(value, tuple)
-    return tuple(one for one in value if isinstance(one, int))
+    return tuple(coordinate for coordinate in value if isinstance(coordinate, int))
 
 
 def _set_index(move: Move, operands: OperandValues, state: State) -> Effects:
@@ -388,12 +388,12 @@ def _pack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     group, stride = _number(instruction, "source_group"), _number(instruction, "element_stride")
     size = FORMATS[str(instruction.type)].bits // 8
     kept = np.arange(sizes.group).reshape(-1, size)[::stride].reshape(-1) + group * sizes.group
-    found = _empty(sizes)
+    byte_map = _empty(sizes)
     for dual in sizes.duals:
         for period in range(0, sizes.dual, 2 * kept.size):
             start = dual * sizes.dual + period + group * kept.size
-            found[start : start + kept.size] = dual * sizes.dual + kept
-    return found
+            byte_map[start : start + kept.size] = dual * sizes.dual + kept
+    return byte_map
 
 
 def _unpack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
@@ -402,16 +402,18 @@ def _unpack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     half, lane = _number(instruction, "group_half"), _number(instruction, "unpack_lane")
     if lane >= stride:
         message = f"unpack with element_stride={stride} has no unpack_lane={lane}"
-        raise IllegalError(message, span=instruction.span, legal=[f"unpack_lane={one}" for one in range(stride)])
+        raise IllegalError(
+            message, span=instruction.span, legal=[f"unpack_lane={legal_lane}" for legal_lane in range(stride)]
+        )
     size = FORMATS[str(instruction.type)].bits // 8
     length = sizes.dual // stride
     # With a stride of two the elements fill the whole group, and there are no halves to choose from.
     first = group * sizes.group + half * (sizes.group - length)
     taken = (np.arange(length) + first).reshape(-1, size)
-    found = _empty(sizes).reshape(-1, sizes.dual // size, size)
+    byte_map = _empty(sizes).reshape(-1, sizes.dual // size, size)
     for dual in sizes.duals:
-        found[dual, lane::stride] = dual * sizes.dual + taken
-    return found.reshape(-1)
+        byte_map[dual, lane::stride] = dual * sizes.dual + taken
+    return byte_map.reshape(-1)
 
 
 def _byte_mask(instruction: TpcInstruction, sizes: _Geometry) -> NDArray[np.bool_]:
@@ -423,66 +425,66 @@ def _byte_mask(instruction: TpcInstruction, sizes: _Geometry) -> NDArray[np.bool
 
 
 def _move_groups(
-    found: ByteMap, sizes: _Geometry, dual: int, source: ByteMap, enabled: int, mask: NDArray[np.bool_]
+    byte_map: ByteMap, sizes: _Geometry, dual: int, source: ByteMap, enabled: int, mask: NDArray[np.bool_]
 ) -> None:
     """Map a dual group to source bytes: bit 0 of `enabled` admits the lower group, bit 1 the upper."""
     for group in (0, 1):
         if enabled >> group & 1:
             part = slice(group * sizes.group, (group + 1) * sizes.group)
-            place = found[dual * sizes.dual : (dual + 1) * sizes.dual][part]
-            place[mask] = source[part][mask]
+            destination = byte_map[dual * sizes.dual : (dual + 1) * sizes.dual][part]
+            destination[mask] = source[part][mask]
 
 
 def _mov_dg(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """One dual group to another."""
-    found = _empty(sizes)
+    byte_map = _empty(sizes)
     source = np.arange(sizes.dual) + _number(instruction, "src") * sizes.dual
     enabled = _number(instruction, "wr_lg") | _number(instruction, "wr_ug") << 1
-    _move_groups(found, sizes, _number(instruction, "dst"), source, enabled, _byte_mask(instruction, sizes))
-    return found
+    _move_groups(byte_map, sizes, _number(instruction, "dst"), source, enabled, _byte_mask(instruction, sizes))
+    return byte_map
 
 
 def _mov_dg_all(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """Move a dual group of the source to every dual group."""
-    found = _empty(sizes)
+    byte_map = _empty(sizes)
     for dual in sizes.duals:
         source = np.arange(sizes.dual) + _number(instruction, f"sdg{dual}") * sizes.dual
         enabled = _number(instruction, f"weg{dual}")
-        _move_groups(found, sizes, dual, source, enabled, _byte_mask(instruction, sizes))
-    return found
+        _move_groups(byte_map, sizes, dual, source, enabled, _byte_mask(instruction, sizes))
+    return byte_map
 
 
 def _mov_dg_pack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """The leading half or quarter of every dual group, side by side in the lowest ones."""
     part = sizes.dual // (4 if _number(instruction, "pack_type") else 2)
-    found = _empty(sizes)
+    byte_map = _empty(sizes)
     for dual in sizes.duals:
-        found[dual * part : (dual + 1) * part] = np.arange(part) + dual * sizes.dual
-    return found
+        byte_map[dual * part : (dual + 1) * part] = np.arange(part) + dual * sizes.dual
+    return byte_map
 
 
 def _mov_dg_unpack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """Return the map of every second element of a dual group to the lower half of a slot of twice its width."""
-    found = _empty(sizes)
+    byte_map = _empty(sizes)
     mask = _byte_mask(instruction, sizes)
     for dual in sizes.duals:
         pairs = np.arange(sizes.dual).reshape(-1, 2, _UNPACKED_BYTES) + _number(instruction, f"sdg{dual}") * sizes.dual
         source = np.full((pairs.shape[0], 2, _UNPACKED_BYTES), NOTHING)
         source[:, 0] = pairs[:, _number(instruction, "unpack_type")]
         enabled = _number(instruction, f"weg{dual}")
-        _move_groups(found, sizes, dual, source.reshape(-1), enabled, mask)
-    return found
+        _move_groups(byte_map, sizes, dual, source.reshape(-1), enabled, mask)
+    return byte_map
 
 
 def _mov_g(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """Move to each enabled group the other group of its dual group."""
-    found = _empty(sizes)
+    byte_map = _empty(sizes)
     mask = _byte_mask(instruction, sizes)
     for dual in sizes.duals:
         if _number(instruction, "dg_en") >> dual & 1:
             swapped = np.roll(np.arange(sizes.dual) + dual * sizes.dual, sizes.group)
-            _move_groups(found, sizes, dual, swapped, _number(instruction, "g_en"), mask)
-    return found
+            _move_groups(byte_map, sizes, dual, swapped, _number(instruction, "g_en"), mask)
+    return byte_map
 
 
 _MAPS = {
@@ -514,8 +516,8 @@ class Shuffle(Unit):
         """Return the destination with the enabled bytes replaced."""
         assert operands.income is not None
         value, directions, income = (
-            vectors(each)[0]
-            for each in (
+            vectors(operand)[0]
+            for operand in (
                 self.value(operands, "src_a"),
                 self.value(operands, "src_b"),
                 operands.income,
@@ -532,8 +534,8 @@ class Shuffle(Unit):
         chosen = directions[places - places % self.width].astype(np.intp)
         element = (chosen & _ELEMENT) % (group // self.width)
         inside = element * self.width + np.where(chosen & _GROUP, group, 0) + places % self.width
-        found: NDArray[np.intp] = places - places % whole + inside
-        return found
+        byte_map: NDArray[np.intp] = places - places % whole + inside
+        return byte_map
 
 
 def prepare_shuffle(instruction: TpcInstruction, target: VliwTarget) -> Shuffle:

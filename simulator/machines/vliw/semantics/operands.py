@@ -118,7 +118,7 @@ def check_element(instruction: TpcInstruction, target: VliwTarget, name: str | N
     Raises:
         IllegalError: the generation or the instruction lacks it; the message lists those of `legal` in the generation.
     """
-    available = tuple(known for known in legal if known in target.elements.formats)
+    available = tuple(element for element in legal if element in target.elements.formats)
     if name is None or name not in available:
         raise IllegalError(
             f"{target.name} has no {instruction.mnemonic} of {name}", span=instruction.span, legal=available
@@ -168,18 +168,18 @@ def convert_mode(mode: RoundingMode, target: VliwTarget, state: State, span: Spa
         return mode
     register = CONVERT_ROUND if CONVERT_ROUND in target.configuration else ROUND
     code = configured(state, target, register)
-    found = _coded(code, target)
-    if found is None:
+    coded_mode = _coded(code, target)
+    if coded_mode is None:
         legal = [f"{mode.code} ({word})" for word, mode in target.convert_rounding.modes.items() if mode.rounding]
         message = f"configuration register {register} holds {code}: not a rounding mode"
         raise IllegalError(message, span=span, legal=legal)
-    return found
+    return coded_mode
 
 
 def arithmetic_rounding(target: VliwTarget, state: State) -> Rounding:
     """Return the mode of float ADD, SUB and MUL."""
-    found = _coded(configured(state, target, ROUND), target)
-    return found.rounding if found is not None and found.rounding in _ARITHMETIC else _ARITHMETIC[0]
+    coded_mode = _coded(configured(state, target, ROUND), target)
+    return coded_mode.rounding if coded_mode is not None and coded_mode.rounding in _ARITHMETIC else _ARITHMETIC[0]
 
 
 def _coded(code: int, target: VliwTarget) -> RoundingMode | None:
@@ -322,8 +322,8 @@ def is_nan(codes: Codes, fmt: Format) -> Mask:
     """Return a mask of NaN elements; integers never are."""
     if not isinstance(fmt, FloatFormat) or fmt.infinity_code is None:
         return np.zeros(codes.shape, np.bool_)
-    found: Mask = (codes & (fmt.sign_bit - 1)) > fmt.infinity_code
-    return found
+    mask: Mask = (codes & (fmt.sign_bit - 1)) > fmt.infinity_code
+    return mask
 
 
 def nan_code(fmt: FloatFormat) -> int:
@@ -392,12 +392,12 @@ class Unit(ABC):
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
         """Return the registers of the operands by role, from their classes."""
-        found = {}
+        groups = {}
         for spec, operand in self.instruction.specified:
             if isinstance(operand, Register):
                 count = GROUPED.get(operand.file, (operand.file, 1))[1]
-                found[spec.role] = group_of(self.instruction, spec.role, count, self.target)
-        return found
+                groups[spec.role] = group_of(self.instruction, spec.role, count, self.target)
+        return groups
 
     @property
     def vector_bytes(self) -> int:

@@ -185,8 +185,8 @@ class Accumulation(PlacedUnit):
             a, b, dst = _widened(a, src, self.dst, rules), _widened(b, src, self.dst, rules), self.dst
             rules = _rules_of(dst, rules, self.target)
         if self.addend is None:
-            found = multiply(a, b, dst, rules)
-            return negated(found, dst) if self.instruction.switch("neg") == 1 else found
+            product = multiply(a, b, dst, rules)
+            return negated(product, dst) if self.instruction.switch("neg") == 1 else product
         return _accumulated(self.instruction, self.target, (a, b, self._addends(operands)), dst, rules)
 
     def _integers(self, operands: OperandValues, src: IntFormat) -> Codes:
@@ -219,10 +219,10 @@ class PairOperation(Unit):
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return both registers."""
         rules = rules_of(self.instruction, self.target, state)
-        found = tuple(
+        results = tuple(
             vector_of(self._one(operands, half, role, rules), self.fmt) for half, role in enumerate(("src_b", "src_d"))
         )
-        return Effects(merged(found, operands))
+        return Effects(merged(results, operands))
 
     def _one(self, operands: OperandValues, half: int, role: str, rules: FloatRules) -> Codes:
         lanes = self.lanes(self.fmt)

@@ -111,14 +111,14 @@ def prepare_division(instruction: TpcInstruction, target: VliwTarget) -> Divisio
     if target.option("division_values") == "refuse":
         message = f"no source documents what {instruction.mnemonic} computes (option division_values)"
         raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
-    found = Division(instruction, target, FORMATS[name].bits)
+    division = Division(instruction, target, FORMATS[name].bits)
     if instruction.mnemonic in _STEPS and destination_file(instruction) is not File.Z:
         operand = instruction.operand("dest")
         assert isinstance(operand, Register)
         first = operand.index - operand.index % 2
         message = f"{instruction.mnemonic}: a step needs a pair, for dividend and remainder, not {operand}"
         raise UnstatedError(message, legal=(f"Z{first}",))
-    return found
+    return division
 
 
 _SPECIAL_RESULTS_FLOATS = ("f32", "bf16", "f16")
@@ -174,27 +174,27 @@ def _pow(x: _Class, y: _Class) -> _Answer:
         return "+1"
     if y.kind is _Kind.NAN:
         return None if x.kind is _Kind.FINITE and not x.negative else _NAN  # x may be 1
-    known = y.kind is not _Kind.FINITE or not x.negative
-    if x.kind in (_Kind.ZERO, _Kind.INFINITE) and known:
+    determined = y.kind is not _Kind.FINITE or not x.negative
+    if x.kind in (_Kind.ZERO, _Kind.INFINITE) and determined:
         return "+inf" if (x.kind is _Kind.INFINITE) != y.negative else "+0"
     if x.kind is _Kind.TINY and y.kind is _Kind.INFINITE:
         return "+inf" if y.negative else "+0"
     return _NAN if x.negative and x.kind in _NUMBERS and y.kind is _Kind.TINY else None
 
 
-def _class_at(place: int, *, flushed: bool) -> _Class:
+def _class_at(class_number: int, *, flushed: bool) -> _Class:
     """Return the class whose bit FCLASS sets; a flushed subnormal is zero."""
-    if place >= 8:
+    if class_number >= 8:
         return _Class(_Kind.NAN)
-    negative = place < 4
-    distance = place if negative else 7 - place
+    negative = class_number < 4
+    distance = class_number if negative else 7 - class_number
     kinds = (_Kind.INFINITE, _Kind.FINITE, _Kind.ZERO if flushed else _Kind.TINY, _Kind.ZERO)
     return _Class(kinds[distance], negative)
 
 
 def _answer(function: str, x: _Class, y: _Class) -> _Answer:
-    one = function == "pow" and y.kind is _Kind.ZERO
-    if not one and (x.kind is _Kind.NAN or (function == "div" and y.kind is _Kind.NAN)):
+    unity = function == "pow" and y.kind is _Kind.ZERO
+    if not unity and (x.kind is _Kind.NAN or (function == "div" and y.kind is _Kind.NAN)):
         return _NAN
     if function in _BINARY:
         return (_div if function == "div" else _pow)(x, y)
@@ -231,8 +231,8 @@ class SpecialResult(Unit):
 
 def _places(masks: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the number of the lowest class bit of each mask, and one past all classes where none is set."""
-    found = np.bitwise_count((masks & -masks) - 1).astype(np.int64)
-    return np.where(found < _CLASSES, found, _CLASSES)
+    numbers = np.bitwise_count((masks & -masks) - 1).astype(np.int64)
+    return np.where(numbers < _CLASSES, numbers, _CLASSES)
 
 
 def prepare_special(instruction: TpcInstruction, target: VliwTarget) -> SpecialResult:
@@ -385,20 +385,20 @@ def _find_first(sources: tuple[Wide, ...], fmt: Format, instruction: TpcInstruct
     for step in (1, 2, 4, 8, 16):
         spread |= spread >> step
     highest = np.bitwise_count(spread).astype(np.int64) - 1
-    found = lowest
+    position = lowest
     if instruction.switch("start") == "start_msb":
-        found = highest if target.option("find_first_position") == "bit" else fmt.bits - 1 - highest
+        position = highest if target.option("find_first_position") == "bit" else fmt.bits - 1 - highest
     nothing = fmt.bits if target.option("find_first_none") == "width" else 0xFF
-    return np.where(codes == 0, nothing, found)
+    return np.where(codes == 0, nothing, position)
 
 
 def _reverse(sources: tuple[Wide, ...], fmt: Format, instruction: TpcInstruction, target: VliwTarget) -> Wide:
     """Return elements with their bits in the opposite order."""
     del instruction, target
-    found = np.zeros_like(sources[0])
-    for place in range(fmt.bits):
-        found |= (sources[0] >> place & 1) << (fmt.bits - 1 - place)
-    return found
+    reversed_bits = np.zeros_like(sources[0])
+    for bit in range(fmt.bits):
+        reversed_bits |= (sources[0] >> bit & 1) << (fmt.bits - 1 - bit)
+    return reversed_bits
 
 
 # -------------------------------------------------------------------------------------------------- exponents
@@ -450,9 +450,9 @@ def _classes(sources: tuple[Wide, ...], fmt: Format, instruction: TpcInstruction
     distance = np.select([special, ~small, fraction != 0], [0, 1, 2], 3)  # from infinity towards zero
     narrow = fmt.bits == 8
     last = 6 if narrow else 7
-    place = np.where(negative == 1, distance, last - distance)
+    bit = np.where(negative == 1, distance, last - distance)
     quiet = 7 if narrow else 8 + (fraction >> (fmt.fraction_bits - 1))
-    return np.left_shift(1, np.where(special & (fraction != 0), quiet, place))
+    return np.left_shift(1, np.where(special & (fraction != 0), quiet, bit))
 
 
 # -------------------------------------------------------------------------------------------------------- units
@@ -495,8 +495,8 @@ class BitField(Unit):
         lanes = 1 if scalar else self.lanes(fmt)
         values = (self.value(operands, role) for role in self.kind.roles)
         sources = tuple(broadcast(value, fmt, lanes).astype(np.int64) for value in values)
-        found = self.kind.rule(sources, fmt, self.instruction, target) & ((1 << fmt.bits) - 1)
-        codes: Codes = found.astype(code_dtype(fmt))
+        bits = self.kind.rule(sources, fmt, self.instruction, target) & ((1 << fmt.bits) - 1)
+        codes: Codes = bits.astype(code_dtype(fmt))
         if not scalar:
             return Effects(merged(vector_of(codes, fmt), operands))
         dst = FORMATS[f"{self.kind.result}{fmt.bits}"] if self.kind.result else fmt
