@@ -109,10 +109,15 @@ def pointers_of(node: StridedStatement) -> tuple[PointerType, ...]:
 
 
 def lanes_of(node: StridedStatement) -> int:
-    """Return the elements of a full repeat: 256 bytes of the wider operand; of comparisons, of their sources."""
+    """Return the elements of a full repeat: 256 bytes of the wider operand.
+
+    Those of comparisons count in their sources, blocks of `vgatherb` in the destination.
+    """
     pointers = pointers_of(node)
     if STRIDED_ROWS[node.mnemonic].compares:
         pointers = pointers[1:]
+    elif node.mnemonic == "vgatherb":
+        pointers = pointers[:1]
     return REPEAT * 8 // max(element_format(kind.element).bits for kind in pointers[:2])
 
 
