@@ -55,13 +55,27 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
+_CACHED = 1 << 14
+"""Numbers that are mixed at a time: few enough for the processor's cache."""
+
+
 def mixed(numbers: Fingerprints) -> Fingerprints:
     """Return numbers mixed one by one, a bijection (the finaliser of SplitMix64)."""
-    with np.errstate(over="ignore"):  # of single numbers NumPy says that they wrap
-        stirred: Fingerprints = numbers + _MULTIPLIER
-        stirred = (stirred ^ (stirred >> np.uint64(30))) * _FIRST
-        stirred = (stirred ^ (stirred >> np.uint64(27))) * _SECOND
-    return stirred ^ (stirred >> np.uint64(31))
+    stirred = np.array(numbers, np.uint64, order="C")
+    mix(stirred.reshape(-1))
+    single: Fingerprints = stirred[()]  # a number stays one
+    return single
+
+
+def mix(flat: Fingerprints) -> None:
+    """Mix the numbers of a vector where they are."""
+    for start in range(0, flat.size, _CACHED):
+        part = flat[start : start + _CACHED]
+        part += _MULTIPLIER
+        for shift, factor in ((30, _FIRST), (27, _SECOND)):
+            part ^= part >> np.uint64(shift)
+            part *= factor
+        part ^= part >> np.uint64(31)
 
 
 def key_of(seed: int, *words: object) -> np.uint64:
@@ -344,7 +358,10 @@ class SeededTerms(SymbolicMemory):
     def _initial(self, name: str, use: ArgumentUse) -> Fingerprints:
         bits = use.format.bits if use.format.bits in (2, 4) else use.format.storage_bits
         size = (max([use.elements, *use.padded]) * bits + 7) // 8
-        return mixed(np.arange(size, dtype=np.uint64) ^ key_of(self.seed, "argument", name))
+        numbers = np.arange(size, dtype=np.uint64)
+        numbers ^= key_of(self.seed, "argument", name)
+        mix(numbers)
+        return numbers
 
     def follow(self, tree: Tree) -> None:
         """Follow every instruction that computes something.
@@ -534,7 +551,7 @@ class OutputTerms:
     _digests: dict[int, Mapping[str, bytes] | None] = field(default_factory=dict)
 
     def by_seed(self, seed: int) -> Mapping[str, bytes] | None:
-        """Return the digest of each argument's terms by one seed; None if they are unknown."""
+        """Return the digest of each output's terms by one seed; None if they are unknown."""
         if seed not in self._digests:
             terms = SeededTerms(seed, self.target, self.arguments)
             try:
@@ -542,8 +559,8 @@ class OutputTerms:
             except UnprovenError:
                 self._digests[seed] = None
             else:
-                digests = {name: blake2b(found.tobytes()).digest() for name, found in terms.arguments.items()}
-                self._digests[seed] = digests
+                outputs = [name for name, use in self.arguments.items() if use.stored]
+                self._digests[seed] = {name: blake2b(terms.arguments[name]).digest() for name in outputs}
         return self._digests[seed]
 
 

@@ -238,6 +238,10 @@ class Writing(Protocol):
         """
         ...
 
+    def outputs(self, kernel: NodeKernel, target: Target, inputs: Mapping[str, Codes]) -> dict[str, Codes] | None:
+        """Return a kernel's outputs by its instructions on whole arrays; None if running its program is as quick."""
+        ...
+
 
 WRITING: MachinePart[Writing] = MachinePart(
     "program of graphs",

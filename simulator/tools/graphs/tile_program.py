@@ -7,10 +7,12 @@ its format.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from castsim.execution.vector_operations.target_rules import saturates
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import TileError
-from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat
 from castsim.isa.pto.program import PartitionType, ViewType
 from castsim.isa.pto.types import format_type
 from castsim.targets.loader import TileTarget
@@ -46,6 +48,11 @@ def has(target: TileTarget, function: str, fmt: Format, *, constant: bool) -> bo
 def clamps(target: TileTarget, functions: tuple[str, ...], fmt: Format) -> bool:
     """Return whether one of the functions clamps its results in a format, and converts NaN to 0."""
     return saturates(target.tile_arithmetic, functions, fmt.name, target.option)
+
+
+def outputs(kernel: NodeKernel, target: TileTarget, inputs: Mapping[str, Codes]) -> None:
+    """Return None: programs of tiles compute whole tiles, so they are quick."""
+    del kernel, target, inputs
 
 
 def program(kernel: NodeKernel, target: TileTarget, elements: int) -> NodeText:

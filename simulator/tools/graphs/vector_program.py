@@ -7,30 +7,32 @@ formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw import tpc_target
 from castsim.machines.vliw.semantics import prepare
+from castsim.numerics.blocks import code_dtype
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import Target
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.graphs.graph_kernels import Combined, KeptValue, KernelValue, NodeKernel, NodeText
 from castsim.tools.lowering.steps import RereadForm
-from castsim.tools.lowering.vector_steps import issue_step, vector_assembly
+from castsim.tools.lowering.vector_steps import WideInstruction, issue_step, vector_assembly
 from castsim.tools.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tools.tpc_compiler.code_generation import Sequence, schedule
 from castsim.tools.tpc_compiler.code_generation import SequenceRegister as Register
 
 _BYTE = 8
+_NO_SELECTIONS = "{}: cannot write selections; put bounds first to keep NaN"
 
 
 NIBBLES_AS_BYTES = True
@@ -122,7 +124,7 @@ def _issue(sequence: Sequence, kernel: NodeKernel, values: dict[int, Register], 
         if isinstance(instruction, Combined):
             result = _combined(sequence, instruction, values)
         elif isinstance(instruction, KeptValue):
-            raise IllegalError(f"{target.name}: cannot write selections; put bounds first to keep NaN")
+            raise IllegalError(_NO_SELECTIONS.format(target.name))
         elif isinstance(instruction.step.forms[0], RereadForm):
             result = values[instruction.source.number]
         else:
@@ -138,6 +140,33 @@ def _combined(sequence: Sequence, instruction: Combined, values: dict[int, Regis
     result = sequence.vector()
     sequence.vpu(f"{instruction.function}.{fmt.name}", result, first, other)
     return result
+
+
+def outputs(kernel: NodeKernel, target: VliwTarget, inputs: Mapping[str, Codes]) -> dict[str, Codes]:
+    """Return the outputs of a kernel by its instructions, each run once on a register as wide as the inputs.
+
+    Raises:
+        IllegalError: the target lacks an instruction.
+    """
+    values = {port.value.number: inputs[port.name].astype(code_dtype(port.format)) for port in kernel.inputs}
+    for instruction in kernel.instructions:
+        if isinstance(instruction, Combined):
+            values[instruction.result.number] = _wide(instruction, target, values)
+        elif isinstance(instruction, KeptValue):
+            raise IllegalError(_NO_SELECTIONS.format(target.name))
+        else:
+            values[instruction.result.number] = instruction.step.run(values[instruction.source.number])
+    return {port.name: values[port.value.number] for port in kernel.outputs}
+
+
+def _wide(instruction: Combined, target: VliwTarget, values: Mapping[int, Codes]) -> Codes:
+    first, second, fmt = values[instruction.first.number], instruction.second, instruction.first.format
+    head = f"{instruction.function}.{fmt.name} V1, "
+    if isinstance(second, KernelValue):
+        return WideInstruction(target, f"{head}V0, V2", fmt)(first, values[second.number])
+    if instruction.backwards:
+        return WideInstruction(target, f"{head}V2, V0", fmt, (second & ((1 << fmt.bits) - 1),))(first)
+    return WideInstruction(target, f"{head}V0, {second & 0xFFFFFFFF:#x}", fmt)(first)
 
 
 # TOSA's TABLE on vector processors: programs that look integers up in tables of their own.

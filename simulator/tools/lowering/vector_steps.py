@@ -197,7 +197,7 @@ def _prepared(
     spelt = ["V0" if text == "@" else f"V{next(names)}" if text.startswith("=") else text for text in form.operands]
     text = f"{form.mnemonic} V1, V0, {', '.join(spelt)}"
     if _parses(target, text):
-        run = _Wide(target, text, fmt, tuple(vectors))
+        run = WideInstruction(target, text, fmt, tuple(vectors))
         primitive = ConstantArithmetic(f"{target.name} {text}", fmt, run, monotone, constant, _facts(target))
         yield LoweringStep(fmt, fmt, (primitive,), (form,), name)
 
@@ -247,8 +247,11 @@ def _values_at_reset(target: VliwTarget) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class _Wide:
-    """An instruction run on arrays of any size: V0 is as wide as need be, V2 and on hold `vectors` in every lane."""
+class WideInstruction:
+    """An instruction run on arrays of any size: V0 is as wide as need be, V2 and on hold `vectors` in every lane.
+
+    A second array, of the same format and size, is V2.
+    """
 
     target: VliwTarget
     text: str
@@ -259,21 +262,19 @@ class _Wide:
     def __post_init__(self) -> None:
         object.__setattr__(self, "prepared", cache(self._prepare))
 
-    def __call__(self, codes: Codes) -> Codes:
-        flat = np.ascontiguousarray(codes.reshape(-1))
-        size = max(self.target.registers.vector_bytes, 1 << (max(flat.nbytes, 1) - 1).bit_length())
-        register = np.zeros(size, np.uint8)
-        register[: flat.nbytes] = flat.view(np.uint8)
+    def __call__(self, codes: Codes, *others: Codes) -> Codes:
+        """Return the result for each element of the arrays."""
+        size = max(self.target.registers.vector_bytes, 1 << (max(codes.nbytes, 1) - 1).bit_length())
         prepared = self.prepared(size)
-        registers = {0: register}
-        registers |= {
-            2 + k: np.full(size // flat.itemsize, code, flat.dtype).view(np.uint8)
-            for k, code in enumerate(self.vectors)
-        }
-        sources = {role: registers[group[0].index] for role, group in prepared.registers.items() if role != "dest"}
-        output = prepared(OperandValues(sources, np.zeros_like(register)), _STATE).result
-        assert isinstance(output, np.ndarray)
-        result = output.view(np.uint8)[: flat.nbytes].view(code_dtype(self.fmt))
+        held = {2 + k: np.full(size // codes.itemsize, code, codes.dtype).view(np.uint8)
+                for k, code in enumerate(self.vectors)}  # fmt: skip
+        for number, array in zip((0, 2), (codes, *others), strict=False):
+            held[number] = np.zeros(size, np.uint8)
+            held[number][: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        sources = {role: held[group[0].index] for role, group in prepared.registers.items() if role != "dest"}
+        found = prepared(OperandValues(sources, np.zeros(size, np.uint8)), _STATE).result
+        assert isinstance(found, np.ndarray)
+        result = found.view(np.uint8)[: codes.nbytes].view(code_dtype(self.fmt))
         return result.reshape(codes.shape)
 
     def _prepare(self, size: int) -> PreparedInstruction:
