@@ -37,7 +37,7 @@ REQUIRED = {
     "languages.ascendc": {"languages.cpp_recording"},
     "languages.pto_cpp": {"languages.cpp_recording"},
     "languages.tpc_c": {"tools.tpc_assembly", "tools.tpc_compiler"},
-    "tools.accuracy": {"tools.estimate"},
+    "tools.accuracy": {"tools.distribution", "tools.estimate"},
     "tools.advise": {"tools.expand", "tools.tpc_assembly"},
     "tools.builtins": {"tools.tpc_compiler"},
     "tools.calibrate": {"tools.accuracy"},
@@ -46,12 +46,13 @@ REQUIRED = {
     "tools.editor": {"tools.estimate", "tools.expand", "tools.lowering", "tools.tpc_compiler"},
     "tools.estimate": {"tools.tpc_compiler"},
     "tools.graphs": {"tools.lowering", "tools.tpc_compiler"},
-    "tools.lowering": {"tools.tpc_compiler"},
+    "tools.lowering": {"tools.distribution", "tools.tpc_compiler"},
     "tools.notebooks": {"tools.accuracy", "tools.estimate", "tools.lowering"},
-    "tools.sweep": {"tools.estimate"},
+    "tools.sweep": {"tools.distribution", "tools.estimate"},
     "tools.tpc_assembly": {"tools.tpc_compiler"},
     "tools.traces": {"tools.diff"},
-    "tools.verify": {"tools.lowering"},
+    "tools.tune": {"tools.distribution"},
+    "tools.verify": {"tools.distribution", "tools.lowering"},
 }
 """Features that a feature needs; it is taken out with them."""
 

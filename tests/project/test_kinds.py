@@ -115,7 +115,7 @@ READERS = {
     "simulator/tools/verify/kept.py": "reads names of modules",
     "simulator/execution/input_data.py": "reads what inputs are asked for; heads of files; names as users type them",
     "simulator/running/program_loading.py": "reads what inputs are asked for; a name from the command line",
-    "simulator/execution/distributing.py": "reads heads of files",
+    "simulator/tools/distribution/distributing.py": "reads heads of files",
     "simulator/tools/diff/differences.py": "reads lines of program text",
     "simulator/tools/sweep/specification.py": "reads keys of specifications",
     "simulator/tools/graphs/graph_execution.py": "reads what inputs are asked for",

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from, output_folder, refuse_workers, workers_of
+from castsim.commands.option_parsers import assignments, integer_from, output_folder
 from castsim.commands.outcome import STDOUT, CommandOutcome, plain, write_program
 from castsim.commands.run_views import (
     check_page,
@@ -29,6 +29,7 @@ from castsim.reports.progress import stage_progress
 from castsim.running.acceptance import parse_specification
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
+from castsim.tools.distribution.distributing import refuse_workers, workers_of
 from castsim.tools.lowering.catalogue import assembly_of, cost_of
 from castsim.tools.lowering.demand import MOST_STEPS, CastRequest, Verdict
 from castsim.tools.lowering.lowering_answers import Answer, answer, answer_through
