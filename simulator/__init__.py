@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from castsim.machines.casting import cast
     from castsim.numerics.quantisation import Quantised, dequantise, quantise
     from castsim.reports.pairs import formats
-    from castsim.running.checking import Finding, check, check_text
     from castsim.running.program_runs import Result, run
     from castsim.targets.loader import Target, load_target, target_names
     from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, accuracy
     from castsim.tools.advise.advice_search import Advice, advise
+    from castsim.tools.check.checking import Finding, check, check_text
     from castsim.tools.compare.user_conversions import Comparison, compare
     from castsim.tools.diff.comparing import diff
     from castsim.tools.diff.differences import ComparisonError, Difference
@@ -104,7 +104,7 @@ __all__ = [
 
 _HOMES = {
     "castsim.machines.casting": ("cast",),
-    "castsim.running.checking": ("Finding", "check", "check_text"),
+    "castsim.tools.check.checking": ("Finding", "check", "check_text"),
     "castsim.tools.estimate.cast_estimates": ("Estimate", "Estimates"),
     "castsim.tools.estimate.tile_estimates": ("estimate",),
     "castsim.tools.accuracy.accuracy_assessment": ("AccuracyTables", "accuracy"),

@@ -369,7 +369,3 @@ def _of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-FINDING_FORMATS = ("text", "json", "github", "sarif")
-"""Output formats of `castsim check --format`."""

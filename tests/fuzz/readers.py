@@ -61,7 +61,7 @@ def read_tiles(data: bytes) -> None:
 
 def check_tiles(data: bytes) -> None:
     """All that `castsim check` does with a `.pto` text: reading, walking, lowering."""
-    from castsim.running.checking import check_text  # noqa: PLC0415
+    from castsim.tools.check.checking import check_text  # noqa: PLC0415
 
     for finding in check_text("k.pto", _text(data, "k.pto")):
         assert finding.message
@@ -187,7 +187,7 @@ READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
         check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
-        ("simulator/running/checking.py", f"{_EXECUTION}/interpreter/*.py", f"{_EXECUTION}/sync*/*.py"),
+        ("simulator/tools/check/checking.py", f"{_EXECUTION}/interpreter/*.py", f"{_EXECUTION}/sync*/*.py"),
     ),
     "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro_*.py",)),
     "micro-checked": Reader(

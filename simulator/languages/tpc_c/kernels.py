@@ -39,7 +39,6 @@ from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.semantics.convert import NoticeKind
-from castsim.running.checking import Finding, of_error, of_errors, placed
 from castsim.running.loaded import (
     ExecutionResult,
     Inputs,
@@ -52,6 +51,7 @@ from castsim.running.loaded import (
 )
 from castsim.targets.description import with_cores
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.check.checking import Finding, of_error, of_errors, placed
 
 _Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
 _Watch = Callable[[VliwCore, int], None]

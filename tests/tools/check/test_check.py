@@ -15,7 +15,7 @@ from kit.paths import PROGRAMS, ROOT
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import Severity
-from castsim.running.checking import check, check_text, files_of
+from castsim.tools.check.checking import check, check_text, files_of
 
 CASES = [
     *((f"{name}.pto", text) for name, text in (TILES | MICRO).items()),
