@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from castsim.execution.timing import Listener
     from castsim.isa.pto import program as pto
-    from castsim.machines.vliw.lint_flow import LintFinding
+    from castsim.machines.vliw.findings import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running.cycle_evidence import Sensitivity
     from castsim.running.fragments import Fragment

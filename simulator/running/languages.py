@@ -13,17 +13,18 @@ GRAPHS = (".onnx", ".mlir", ".tosa")
 """Suffixes of graphs, which `castsim graph` runs."""
 
 C, CPP, GRAPH, TILELANG = "kernels in C", "kernels in C++", "graphs", "TileLang kernels"
-SCHEDULER = "the scheduler of TPC assembly"
+LINTER, SCHEDULER = "the linter of TPC assembly", "the scheduler of TPC assembly"
 
 _MODULES = {
     C: "castsim.languages.tpc_c.kernels",
     CPP: "castsim.languages.cpp_recording.kernels",
     GRAPH: "castsim.tools.graphs.language",
+    LINTER: "castsim.tools.tpc_lint.lint_checking",
     SCHEDULER: "castsim.tools.tpc_assembly.scheduling",
     TILELANG: "castsim.languages.tilelang.command",
 }
 """The module of each language: its `execute_run(options, run)` is what `castsim run` does, but for C, which loads as
-program text does, and the scheduler, whose `schedule` checks assembly with named registers.
+program text does, and the tools of assembly: `lint` returns broken issue rules, `schedule` checks named registers.
 """
 
 TILELANG_FORM = re.compile(r"(.+\.py)(?::(\w*))?")

@@ -27,7 +27,6 @@ from castsim.isa.tpc.instructions import FORMS, available
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Bundle, Immediate, LabelUse, Slot, TpcInstruction
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
-from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.semantics import PreparedInstruction, prepare
 from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.machines.vliw.stage_latency import operand_key
@@ -36,6 +35,7 @@ from castsim.targets.loader import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import OperandKey, RowKey
+from castsim.tools.tpc_lint.lint_checking import lint
 
 
 def seen(observation: Observation, chip: VliwTarget) -> object:
