@@ -13,9 +13,10 @@ GRAPHS = (".onnx", ".mlir", ".tosa")
 """Suffixes of graphs, which `castsim graph` runs."""
 
 C, CPP, GRAPH, TILELANG = "kernels in C", "kernels in C++", "graphs", "TileLang kernels"
-LINTER, SCHEDULER = "the linter of TPC assembly", "the scheduler of TPC assembly"
+BINARY, LINTER, SCHEDULER = "TPC binaries", "the linter of TPC assembly", "the scheduler of TPC assembly"
 
 _MODULES = {
+    BINARY: "castsim.tools.tpc_binary.binary_programs",
     C: "castsim.languages.tpc_c.kernels",
     CPP: "castsim.languages.cpp_recording.kernels",
     GRAPH: "castsim.tools.graphs.language",
@@ -23,8 +24,10 @@ _MODULES = {
     SCHEDULER: "castsim.tools.tpc_assembly.scheduling",
     TILELANG: "castsim.languages.tilelang.command",
 }
-"""The module of each language: its `execute_run(options, run)` is what `castsim run` does, but for C, which loads as
-program text does, and the tools of assembly: `lint` returns broken issue rules, `schedule` checks named registers.
+"""The module of each language: its `execute_run(options, run)` is what `castsim run` does.
+
+Kernels in C and binaries load as program text does. Of the tools of assembly, `lint` returns broken issue rules, and
+`schedule` checks named registers.
 """
 
 TILELANG_FORM = re.compile(r"(.+\.py)(?::(\w*))?")

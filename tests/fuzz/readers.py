@@ -81,8 +81,8 @@ def read_assembly(data: bytes) -> None:
 
 def read_binary(data: bytes) -> None:
     """Disassemble; the text assembles to the same bytes."""
-    from castsim.isa.tpc.assembler import assemble, disassemble, program_bytes  # noqa: PLC0415
     from castsim.isa.tpc.parser import parse  # noqa: PLC0415
+    from castsim.tools.tpc_binary.assembler import assemble, disassemble, program_bytes  # noqa: PLC0415
 
     names = assembly_grammar.GENERATIONS
     name = "gaudi2" if data[:4] == b"\x7fELF" else names[crc32(data) % len(names)]
@@ -197,10 +197,11 @@ READERS: dict[str, Reader] = {
     "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
     "binary": Reader(
         read_binary, seeds.binaries, assembly_grammar.binary,
-        (f"{_TPC}/*encoding*.py", f"{_TPC}/assembler.py"), text=False,
+        ("simulator/tools/tpc_binary/*.py",), text=False,
     ),
     "elf": Reader(
-        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/assembler.py",), text=False
+        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf,
+        ("simulator/tools/tpc_binary/assembler.py",), text=False,
     ),
     "onnx": Reader(
         read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False

@@ -50,7 +50,7 @@ REQUIRED = {
     "tools.lowering": {"tools.distribution", "tools.tpc_compiler"},
     "tools.notebooks": {"tools.accuracy", "tools.estimate", "tools.lowering"},
     "tools.sweep": {"tools.distribution", "tools.estimate"},
-    "tools.tpc_assembly": {"tools.tpc_compiler", "tools.tpc_lint"},
+    "tools.tpc_assembly": {"tools.tpc_binary", "tools.tpc_compiler", "tools.tpc_lint"},
     "tools.tpc_compiler": {"tools.tpc_lint"},
     "tools.traces": {"tools.diff"},
     "tools.tune": {"tools.distribution"},

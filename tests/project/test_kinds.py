@@ -69,7 +69,7 @@ READERS = {
     "isa/reading.py": "reads the first bytes of a file",
     "isa/dataclass.py": "reads names of types in annotations",
     "targets/validated.py": "reads names of fields and of types in annotations",
-    "isa/tpc/assembler.py": "reads the first bytes of a file",
+    "simulator/tools/tpc_binary/assembler.py": "reads the first bytes of a file",
     "isa/tpc/forms.py": "reads the notation of the instruction table",
     "isa/tpc/parser.py": "reads lines of program text",
     "targets/loader.py": "reads keys of descriptions; labels of measured tables",
