@@ -237,7 +237,7 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
     Raises:
         ReadError: an option is wrong or applies to element casts only. IllegalError: the source has no exponent.
     """
-    from castsim.running.block_lowering import lower_blocks  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.block_lowering import lower_blocks  # noqa: PLC0415 - as above
     from castsim.tools.lowering.report import block_lowering_document, block_lowering_text  # noqa: PLC0415 - as above
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
