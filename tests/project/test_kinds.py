@@ -75,7 +75,7 @@ READERS = {
     "targets/loader.py": "reads keys of descriptions; labels of measured tables",
     "targets/vector_function.py": "reads kernels, and checks what is no instruction at all",
     "simulator/__init__.py": "reads names of its own",
-    "simulator/running/fragments.py": "reads names of operations and modes as users type them",
+    "simulator/languages/fragments/fragments.py": "reads names of operations and modes as users type them",
     "simulator/machines/casting.py": "reads names of formats as users type them",
     "simulator/tools/advise/reordering.py": "reads and edits lines of program text",
     "simulator/tools/advise/advice_search.py": "reads names of scalar operations",

@@ -50,11 +50,11 @@ engines           19   6900
 execution         35  14700
 files              1    300
 isa               32  13700
-languages         43  16500
+languages         45  16700
 machines          54  22900
 numerics          12   4000
 reports           36   9600
-running           12   4100
+running           11   3900
 targets           13   6000
 testing            1    100
 tools            192  58300
