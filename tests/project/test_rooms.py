@@ -49,15 +49,15 @@ commands          15   3700
 engines           19   6900
 execution         35  14700
 files              1    300
-isa               32  13700
+isa               31  13400
 languages         45  16700
 machines          54  22900
-numerics          12   4000
+numerics          11   3300
 reports           36   9600
 running           11   3900
 targets           13   6000
 testing            1    100
-tools            192  58300
+tools            195  59300
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 

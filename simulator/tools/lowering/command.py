@@ -24,7 +24,6 @@ from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.value_expressions import format_spelled
-from castsim.numerics.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.progress import stage_progress
 from castsim.running.acceptance import parse_specification
 from castsim.targets.description import with_options
@@ -34,6 +33,7 @@ from castsim.tools.lowering.catalogue import assembly_of, cost_of
 from castsim.tools.lowering.demand import MOST_STEPS, CastRequest, Verdict
 from castsim.tools.lowering.lowering_answers import Answer, answer, answer_through
 from castsim.tools.lowering.report import answer_document
+from castsim.tools.quantise.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
