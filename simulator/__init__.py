@@ -33,13 +33,12 @@ if TYPE_CHECKING:
     )
     from castsim.isa.reading import file_limit
     from castsim.machines.casting import cast
-    from castsim.numerics.quantisation import Quantised, dequantise, quantise
     from castsim.reports.pairs import formats
-    from castsim.running.checking import Finding, check, check_text
     from castsim.running.program_runs import Result, run
     from castsim.targets.loader import Target, load_target, target_names
     from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, accuracy
     from castsim.tools.advise.advice_search import Advice, advise
+    from castsim.tools.check.checking import Finding, check, check_text
     from castsim.tools.compare.user_conversions import Comparison, compare
     from castsim.tools.diff.comparing import diff
     from castsim.tools.diff.differences import ComparisonError, Difference
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from castsim.tools.estimate.tile_estimates import estimate
     from castsim.tools.lowering.conformance import Matrix, conform
     from castsim.tools.lowering.lowering_answers import Answer, lower
+    from castsim.tools.quantise.quantisation import Quantised, dequantise, quantise
     from castsim.tools.sweep.studies import Sweep, sweep
     from castsim.tools.tpc_compiler.builtin_calls import BuiltinResult, builtin
     from castsim.tools.tune.studies import Tuning, tune
@@ -104,7 +104,7 @@ __all__ = [
 
 _HOMES = {
     "castsim.machines.casting": ("cast",),
-    "castsim.running.checking": ("Finding", "check", "check_text"),
+    "castsim.tools.check.checking": ("Finding", "check", "check_text"),
     "castsim.tools.estimate.cast_estimates": ("Estimate", "Estimates"),
     "castsim.tools.estimate.tile_estimates": ("estimate",),
     "castsim.tools.accuracy.accuracy_assessment": ("AccuracyTables", "accuracy"),
@@ -120,7 +120,7 @@ _HOMES = {
     "castsim.tools.tune.studies": ("Tuning", "tune"),
     "castsim.tools.lowering.conformance": ("Matrix", "conform"),
     "castsim.tools.lowering.lowering_answers": ("Answer", "lower"),
-    "castsim.numerics.quantisation": ("Quantised", "dequantise", "quantise"),
+    "castsim.tools.quantise.quantisation": ("Quantised", "dequantise", "quantise"),
     "castsim.tools.notebooks.presentation": ("plot_of", "presentation_of"),
     "castsim.tools.notebooks.runs": ("timeline_of",),
     "castsim.tools.diff.comparing": ("diff",),

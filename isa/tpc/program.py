@@ -32,6 +32,10 @@ INDEX_DIMENSIONS = 5
 """Number of coordinates in an index register, and of dimensions of a tensor."""
 
 
+BYTE, COMPRESSED = ".byte", ".compressed"
+"""Directives: bytes that are no bundle; the next two bundles take half the space each."""
+
+
 class Slot(IntEnum):
     """The four instruction slots in text order."""
 

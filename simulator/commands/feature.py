@@ -48,7 +48,7 @@ COMMANDS = {
     "run": "castsim.commands.declared_commands",
     "view": "castsim.tools.traces",
     "debug": "castsim.tools.debugger",
-    "check": "castsim.commands.declared_commands",
+    "check": "castsim.tools.check",
     "diff": "castsim.tools.diff",
     "record": "castsim.languages.cpp_recording",
     "graph": "castsim.tools.graphs",

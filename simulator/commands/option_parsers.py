@@ -1,4 +1,4 @@
-"""The meaning of the options that several commands share: assignments, numbers, limits, folders, processes, memory."""
+"""The meaning of the options that several commands share: assignments, numbers, limits, folders, memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import MAX_CYCLES, Limits
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError
 from castsim.isa.reading import file_limit, limit_of
-
-if TYPE_CHECKING:
-    from castsim.execution.distributing import Workers
 
 _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
 _MOST_DIGITS = 300
@@ -290,44 +286,6 @@ def macros_of(options: Namespace) -> dict[str, str]:
     return {name: text if given else "1" for name, given, text in parts}
 
 
-# Who computes.
-
-
-def workers_of(options: Namespace) -> Workers:
-    """Return the workers that compute.
-
-    Raises:
-        ReadError: the number of processes is invalid, or processes and a scheduler were both given.
-    """
-    from castsim.execution.distributing import Workers  # noqa: PLC0415 - few commands compute with several
-
-    refuse_both(options)
-    count = 1 if options.workers is None else integer_from("--workers", options.workers)
-    return Workers(count, options.scheduler)
-
-
-def refuse_both(options: Namespace) -> None:
-    """Reject processes of this machine together with a scheduler.
-
-    Raises:
-        ReadError: both were given.
-    """
-    if options.workers is not None and options.scheduler is not None:
-        raise ReadError("--workers and --scheduler cannot be combined", legal=("--workers N", "--scheduler ADDRESS"))
-
-
-def refuse_workers(options: Namespace, why: str) -> None:
-    """Reject options that choose workers where they have no effect.
-
-    Raises:
-        ReadError: such an option was given; `why` is the reason for the rejection.
-    """
-    for name in ("workers", "scheduler", "ledger"):
-        value = getattr(options, name)
-        if value is not None:
-            raise ReadError(f"--{name} {value}: {why}")
-
-
 # The limit of `--max-memory`: what a command takes beyond it is refused, and no other process of the machine suffers.
 # What counts is memory that a process writes to and that no file backs (RLIMIT_DATA, which Linux keeps for it): mapped
 # `.npy` files do not. Processes that a command starts have the same limit each.
@@ -411,7 +369,3 @@ def _of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-FINDING_FORMATS = ("text", "json", "github", "sarif")
-"""Output formats of `castsim check --format`."""

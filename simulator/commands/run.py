@@ -39,7 +39,7 @@ from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, rea
 from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.progress import run_progress
 from castsim.reports.sections import FULL, RUN, further_reports
-from castsim.running.languages import CPP, GRAPH, language_module, language_of
+from castsim.running.languages import CPP, FRAGMENT, FRAGMENT_NAME, GRAPH, Fragment, language_module, language_of
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
@@ -51,10 +51,9 @@ if TYPE_CHECKING:
 
     from castsim.execution.timing import Listener
     from castsim.isa.pto import program as pto
-    from castsim.machines.vliw.lint_flow import LintFinding
+    from castsim.machines.vliw.findings import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running.cycle_evidence import Sensitivity
-    from castsim.running.fragments import Fragment
     from castsim.running.lifted_limits import LiftedLimit
     from castsim.running.program_runs import Result
 
@@ -136,10 +135,9 @@ def fragment_of(options: Namespace) -> Fragment | None:
         raise ReadError("a fragment does not declare a target", legal=("--target T",))
     if options.all_entries or options.entry is not None:
         raise ReadError("--entry and --all-entries apply only to .pto files; a fragment has one entry")
-    from castsim.running.fragments import NAME, whole  # noqa: PLC0415 - a file is no fragment
-
-    options.program = NAME
-    return whole(options.execute, load_target(options.target))
+    options.program = FRAGMENT_NAME
+    fragment: Fragment = language_module(FRAGMENT).whole(options.execute, load_target(options.target))
+    return fragment
 
 
 # The option of `castsim run` that gives the parameters of a tile program their values.

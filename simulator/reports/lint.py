@@ -13,7 +13,7 @@ from castsim.reports.schemas.keys import Line
 from castsim.reports.terminal import indented
 
 if TYPE_CHECKING:
-    from castsim.machines.vliw.lint_flow import LintFinding
+    from castsim.machines.vliw.findings import LintFinding
 
 
 class Notice(Keys):

@@ -27,8 +27,8 @@ from castsim.targets.loader import Target
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.machines.vliw.findings import LintFinding
     from castsim.machines.vliw.latency_bound import LatencyBound
-    from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.running.lifted_limits import LiftedLimit
 
 

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from castsim.execution.buffer_values import Follower
     from castsim.execution.interpreter.vector_unit import MicroMemory, VectorUnit
     from castsim.execution.timing import Timing
-    from castsim.machines.vliw.findings import StaleRead
+    from castsim.machines.vliw.findings import LintFinding, StaleRead
     from castsim.machines.vliw.latency_bound import LatencyBound
-    from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.machines.vliw.machine import VliwCore
 
     Bytes = NDArray[np.uint8]

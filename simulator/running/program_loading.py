@@ -57,7 +57,7 @@ from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.reading import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw import targets_running
-from castsim.running.languages import C, language_module
+from castsim.running.languages import BINARY, LINTER, C, language_module
 from castsim.running.loaded import (
     ExecutionResult,
     Inputs,
@@ -77,7 +77,7 @@ from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.assembled import AssembledProgram
-    from castsim.machines.vliw.lint_flow import LintFinding
+    from castsim.machines.vliw.findings import LintFinding
     from castsim.running.loaded import LaunchRequest
     from castsim.running.micro import MicroProgram
 
@@ -555,18 +555,19 @@ class AssemblyProgram(WalkedWhenIssued):
 
     def lint(self) -> tuple[LintFinding, ...]:
         """Return the violations of the issue rules."""
-        from castsim.machines.vliw.lint_checking import lint  # noqa: PLC0415 - as at `_reader`
-
-        return lint(self.assembled.program, self.target)
+        findings: tuple[LintFinding, ...] = language_module(LINTER).lint(self.assembled.program, self.target)
+        return findings
 
 
 def load_bundles(source: Source, request: LoadRequest) -> AssemblyProgram:
-    """Read assembly, or a binary; for both see `castsim.machines.vliw.assembled`."""
-    from castsim.machines.vliw.assembled import load_assembly, load_binary  # noqa: PLC0415 - as at `_reader`
+    """Read assembly, or a binary; see `castsim.machines.vliw.assembled`."""
+    from castsim.machines.vliw.assembled import load_assembly  # noqa: PLC0415 - as at `_reader`
 
     chosen = (source, request.target, request.entry, request.args, request.prepare)
     if source.language is Language.BINARY:
-        return AssemblyProgram(load_binary(*chosen, declare=request.declare, machine=request.machine))
+        return AssemblyProgram(
+            language_module(BINARY).load_binary(*chosen, declare=request.declare, machine=request.machine)
+        )
     return AssemblyProgram(load_assembly(*chosen, request.limits.max_statements), source.text)
 
 

@@ -43,7 +43,7 @@ def later(path, target, usual=Path.replace):
     return usual(path, target)
 Path.replace = later
 if "sweep" in sys.argv:
-    from castsim.execution import distributing as ledger
+    from castsim.tools.distribution import distributing as ledger
     from castsim.tools.sweep import points as work
     def halves(self, data, usual=ledger.Ledger._write):
         usual(self, data[:len(data) // 2])
@@ -67,7 +67,7 @@ def slowly(pause: float, *words: str) -> list[str]:
 _HALTING = """
 import sys, time
 from castsim.__main__ import main
-from castsim.execution.distributing import Ledger
+from castsim.tools.distribution.distributing import Ledger
 def rest(self, number, results, usual=Ledger.add):
     usual(self, number, results)
     if len(self.pieces) >= PIECES:

@@ -9,14 +9,14 @@ from random import Random
 from kit.tpc_random_instructions import some_instruction
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc.assembler import assemble
-from castsim.isa.tpc.encoding_tables import Encoding
 from castsim.isa.tpc.forms import Dialect, Form
 from castsim.isa.tpc.instructions import FORMS, available
 from castsim.isa.tpc.parser import print_program
 from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot, TpcProgram
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.asm import encoded_target
+from castsim.tools.tpc_binary.assembler import assemble
+from castsim.tools.tpc_binary.encoding_tables import Encoding
 from fuzz import seeds
 
 GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")

@@ -20,7 +20,8 @@ import atheris
 with atheris.instrument_imports(include=["castsim"], enable_loader_override=False):
     import castsim.isa.pto.pto_parser, castsim.isa.pto.pto_printer, castsim.isa.tpc.parser
     import castsim.tools.graphs.tosa_reader
-    import castsim.isa.tpc.assembler, castsim.execution.input_data, castsim.targets.loader, castsim.running.fragments
+    import castsim.tools.tpc_binary.assembler, castsim.execution.input_data, castsim.targets.loader
+    import castsim.languages.fragments.fragments
     from fuzz.readers import READERS
 from fuzz.judging import judge, DefectError
 reader = READERS[{name!r}]

@@ -61,7 +61,7 @@ def read_tiles(data: bytes) -> None:
 
 def check_tiles(data: bytes) -> None:
     """All that `castsim check` does with a `.pto` text: reading, walking, lowering."""
-    from castsim.running.checking import check_text  # noqa: PLC0415
+    from castsim.tools.check.checking import check_text  # noqa: PLC0415
 
     for finding in check_text("k.pto", _text(data, "k.pto")):
         assert finding.message
@@ -81,8 +81,8 @@ def read_assembly(data: bytes) -> None:
 
 def read_binary(data: bytes) -> None:
     """Disassemble; the text assembles to the same bytes."""
-    from castsim.isa.tpc.assembler import assemble, disassemble, program_bytes  # noqa: PLC0415
     from castsim.isa.tpc.parser import parse  # noqa: PLC0415
+    from castsim.tools.tpc_binary.assembler import assemble, disassemble, program_bytes  # noqa: PLC0415
 
     names = assembly_grammar.GENERATIONS
     name = "gaudi2" if data[:4] == b"\x7fELF" else names[crc32(data) % len(names)]
@@ -132,7 +132,7 @@ def read_npy(data: bytes) -> None:
 def read_fragment(data: bytes) -> None:
     """Read what `run -e` takes; the program it stands for is read as well."""
     from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415
-    from castsim.running.fragments import whole  # noqa: PLC0415
+    from castsim.languages.fragments.fragments import whole  # noqa: PLC0415
     from castsim.targets.loader import load_target  # noqa: PLC0415
 
     found = whole(_text(data, "e"), load_target(("a5", "a2a3")[len(data) % 2]))
@@ -187,7 +187,7 @@ READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
         check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
-        ("simulator/running/checking.py", f"{_EXECUTION}/interpreter/*.py", f"{_EXECUTION}/sync*/*.py"),
+        ("simulator/tools/check/checking.py", f"{_EXECUTION}/interpreter/*.py", f"{_EXECUTION}/sync*/*.py"),
     ),
     "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro_*.py",)),
     "micro-checked": Reader(
@@ -197,10 +197,11 @@ READERS: dict[str, Reader] = {
     "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
     "binary": Reader(
         read_binary, seeds.binaries, assembly_grammar.binary,
-        (f"{_TPC}/*encoding*.py", f"{_TPC}/assembler.py"), text=False,
+        ("simulator/tools/tpc_binary/*.py",), text=False,
     ),
     "elf": Reader(
-        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/assembler.py",), text=False
+        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf,
+        ("simulator/tools/tpc_binary/assembler.py",), text=False,
     ),
     "onnx": Reader(
         read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False
@@ -215,7 +216,8 @@ READERS: dict[str, Reader] = {
     ),
     "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/input_data.py",), text=False),
     "fragment": Reader(
-        read_fragment, file_grammar.fragment_seeds, file_grammar.fragment, ("simulator/running/fragments.py",)
+        read_fragment, file_grammar.fragment_seeds, file_grammar.fragment,
+        ("simulator/languages/fragments/fragments.py",),
     ),
     "record": Reader(
         read_record, seeds.records, file_grammar.record, ("simulator/tools/verify/running.py",

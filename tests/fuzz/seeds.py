@@ -50,9 +50,9 @@ def logical() -> tuple[bytes, ...]:
 @cache
 def binaries() -> tuple[bytes, ...]:
     """Return assembled sample programs, of the newest generation, and of the oldest."""
-    from castsim.isa.tpc.assembler import assemble  # noqa: PLC0415
     from castsim.isa.tpc.parser import parse  # noqa: PLC0415
     from castsim.tools.tpc_assembly.asm import encoded_target  # noqa: PLC0415 - only for binaries
+    from castsim.tools.tpc_binary.assembler import assemble  # noqa: PLC0415
 
     found = []
     for name in ("gaudi2", "goya"):

@@ -155,7 +155,7 @@ def rows(rng: Random) -> bytes:
 
 
 def _chunk(number: int, data: bytes) -> bytes:
-    """A chunk of a ledger; the form is said in `castsim.execution.distributing`."""
+    """A chunk of a ledger; the form is said in `castsim.tools.distribution.distributing`."""
     digest = hashlib.blake2b(number.to_bytes(8, "little") + data, digest_size=16).digest()
     return struct.pack("<4sQQ16s", b"\nCHK", number, len(data), digest) + data
 

@@ -65,7 +65,7 @@ ABOUT = {"specification": "0" * 64, "program": "1" * 64}
 
 def read_sweep_ledger(data: bytes) -> None:
     """Open the ledger of a sweep and read its chunks; opened again, it keeps the same."""
-    from castsim.execution.distributing import Ledger  # noqa: PLC0415 - only for sweeps
+    from castsim.tools.distribution.distributing import Ledger  # noqa: PLC0415 - only for sweeps
     from castsim.tools.sweep.points import unpacked  # noqa: PLC0415 - likewise
     from castsim.tools.sweep.results import BOOK  # noqa: PLC0415 - needs pyarrow
 

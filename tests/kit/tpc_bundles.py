@@ -10,13 +10,13 @@ from kit.tpc_random_instructions import some_instruction
 from kit.tpc_text import table, target
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.assembler import assemble
-from castsim.isa.tpc.bundle_encoding import encode_bundle
-from castsim.isa.tpc.encoding_tables import CompressedLayout, Encoding
 from castsim.isa.tpc.forms import Form
 from castsim.isa.tpc.instructions import FORMS, available
 from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot, TpcInstruction, TpcProgram
-from castsim.targets.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.assembler import assemble
+from castsim.tools.tpc_binary.bundle_encoding import encode_bundle
+from castsim.tools.tpc_binary.encoding_tables import CompressedLayout, Encoding
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 
 UNIT = 32
 """Bytes of a bundle or a compressed pair (docs/reference/tpc.md section 8)."""

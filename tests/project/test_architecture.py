@@ -116,7 +116,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("pytest", ("castsim.testing",)),
         ("shtab", ("castsim.tools.reference.completion",)),
         ("platformdirs", ("castsim.files",)),
-        ("distributed", ("castsim.execution.cluster",)),  # it refuses to be imported without
+        ("distributed", ("castsim.tools.distribution.cluster",)),  # it refuses to be imported without
     ],
 )
 def test_libraries_stay_where_they_belong(library: str, homes: tuple[str, ...]) -> None:

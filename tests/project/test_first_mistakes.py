@@ -9,7 +9,7 @@ from kit.paths import PROGRAMS
 
 from castsim.__main__ import main
 from castsim.isa.errors import Severity
-from castsim.running.checking import check_text
+from castsim.tools.check.checking import check_text
 
 TILES, ASSEMBLY = PROGRAMS / "f32_to_f16.pto", PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"
 PADDED = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from core.isa.test_tpc_encoding_refusals import elf
 from kit.tpc_machine import END, assembled, nops, ran, timed
 from kit.tpc_operands import Place, places
 from kit.tpc_random_instructions import some_instruction
@@ -19,23 +18,24 @@ from kit.tpc_text import dialect, target
 from project.number_observations import Observation, cycles, lifting, outcome, outputs, programs, seconds, settings
 from project.tpc_rule_texts import early_texts, lint_texts
 from tools.tpc_assembly.test_latency_command import SPACED
+from tools.tpc_binary.test_tpc_encoding_refusals import elf
 
 from castsim.isa.formats import format_named
-from castsim.isa.tpc.assembler import program_bytes
-from castsim.isa.tpc.bundle_encoding import encode_bundle
 from castsim.isa.tpc.instructions import FORMS, available
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Bundle, Immediate, LabelUse, Slot, TpcInstruction
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
-from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.semantics import PreparedInstruction, prepare
 from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.machines.vliw.stage_latency import operand_key
 from castsim.targets.description import lifted, with_options
 from castsim.targets.loader import load_target
-from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import OperandKey, RowKey
+from castsim.tools.tpc_binary.assembler import program_bytes
+from castsim.tools.tpc_binary.bundle_encoding import encode_bundle
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_lint.lint_checking import lint
 
 
 def seen(observation: Observation, chip: VliwTarget) -> object:

@@ -33,13 +33,10 @@ from castsim.languages.tpc_c.launching import (
 from castsim.languages.tpc_c.loops import ACCUMULATORS
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, execute
-from castsim.machines.vliw.findings import StaleReadKind
+from castsim.machines.vliw.findings import LintFinding, StaleReadKind
 from castsim.machines.vliw.latency_bound import latency_bound
-from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.semantics.convert import NoticeKind
-from castsim.running.checking import Finding, of_error, of_errors, placed
 from castsim.running.loaded import (
     ExecutionResult,
     Inputs,
@@ -52,6 +49,8 @@ from castsim.running.loaded import (
 )
 from castsim.targets.description import with_cores
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.check.checking import Finding, of_error, of_errors, placed
+from castsim.tools.tpc_lint.lint_checking import lint
 
 _Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
 _Watch = Callable[[VliwCore, int], None]

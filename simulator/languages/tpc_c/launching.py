@@ -33,7 +33,7 @@ from castsim.tools.tpc_compiler.virtual_registers import (
 )
 
 if TYPE_CHECKING:
-    from castsim.machines.vliw.lint_flow import LintFinding
+    from castsim.machines.vliw.findings import LintFinding
     from castsim.machines.vliw.machine import VliwCore
     from castsim.machines.vliw.storage import Held
 

@@ -11,7 +11,6 @@ from math import gcd
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_builder import INDEX, Pred, Reg, Use
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     AlignType,
@@ -34,6 +33,7 @@ from castsim.languages.vmi.logical_registers import (
 )
 from castsim.languages.vmi.types import LogicalVectorType
 from castsim.targets.dataflow import BLOCK_BYTES
+from castsim.tools.micro_builder.micro_builder import INDEX, Pred, Reg, Use
 
 
 @dataclass(frozen=True, slots=True)

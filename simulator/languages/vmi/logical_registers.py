@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from castsim.isa.dataclass import dataclass, field
-from castsim.isa.pto.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, ScalarType, Type
+from castsim.tools.micro_builder.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
 
 I16, I32 = ScalarType("i16"), ScalarType("i32")
 

@@ -12,7 +12,6 @@ from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_builder import OperationRun, Pred, Reg, Use
 from castsim.isa.pto.micro_forms import SCOPES
 from castsim.isa.pto.micro_words import CONVERSIONS, plain_word
 from castsim.isa.pto.program import REGION_FIELDS
@@ -51,6 +50,7 @@ from castsim.languages.vmi.operations import (
     route_of,
 )
 from castsim.languages.vmi.types import LogicalMaskType, LogicalVectorType
+from castsim.tools.micro_builder.micro_builder import OperationRun, Pred, Reg, Use
 
 _BLOCKS = REGISTER_BITS // BLOCK_BITS
 _COMBINE = {"vcadd": "vadd", "vcmax": "vmax", "vcmin": "vmin"}

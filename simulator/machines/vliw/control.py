@@ -12,10 +12,11 @@ from castsim.execution.interpreter.rerolling import address_steps
 from castsim.execution.tree import Block, Deltas, Loop, Node
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import EngineError, IllegalError, Span
-from castsim.isa.tpc.assembler import BYTE, COMPRESSED
 from castsim.isa.tpc.parser import print_instruction
 from castsim.isa.tpc.program import (
+    BYTE,
     COMPARISONS,
+    COMPRESSED,
     JUMPS,
     WORD_BITS,
     WORD_MASK,

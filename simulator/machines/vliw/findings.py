@@ -1,4 +1,4 @@
-"""Findings of a run: registers that are read too early, in the bundle of their write, or without a write."""
+"""Findings: registers that are read too early, in the bundle of their write, or without a write; broken issue rules."""
 
 from __future__ import annotations
 
@@ -154,3 +154,17 @@ class Findings:
             StaleRead(f.kind, f.place, f.role, f.reader, f.writer, f.distance, f.needed, f.first, self._times[key])
             for key, f in self._first.items()
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """A broken rule: its name, location, and explanation. `bundle` counts from 0.
+
+    `certain` is False for findings that depend on more than the text: the path, a predicate, initial register values.
+    """
+
+    rule: str
+    bundle: int
+    message: str
+    span: Span
+    certain: bool = True

@@ -8,19 +8,6 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Literal
 
-from castsim.execution.distributing import (
-    Computed,
-    HandedTargets,
-    Keeping,
-    Workers,
-    WorkGroup,
-    about_installation,
-    digest,
-    facts_digest,
-    here,
-    resumed,
-)
-from castsim.execution.origins import ResultOrigin, Task, origin
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field, fields, replace
@@ -40,6 +27,19 @@ from castsim.tools.accuracy.measured_rows import (
     MeasuredTable,
     read_table,
 )
+from castsim.tools.distribution.distributing import (
+    Computed,
+    HandedTargets,
+    Keeping,
+    Workers,
+    WorkGroup,
+    about_installation,
+    digest,
+    facts_digest,
+    here,
+    resumed,
+)
+from castsim.tools.distribution.origins import ResultOrigin, Task, origin
 from castsim.tools.estimate.operation_estimates import IN_PLACE, estimate_tile_operation
 from castsim.tools.estimate.strided import further_repeats
 from castsim.tools.estimate.tile_estimates import estimate, estimate_load, stream_cycles

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
+from castsim.commands.option_parsers import output_folder
 from castsim.commands.outcome import CommandOutcome, answer
 from castsim.commands.run_views import ledger_of, removal, resume_hint
 from castsim.isa.dataclass import replace
@@ -18,6 +18,7 @@ from castsim.tools.accuracy.left_out import LeftOut, cross_validate, together, w
 from castsim.tools.accuracy.measured_rows import read_table
 from castsim.tools.accuracy.page import accuracy_page, cross_validation_page
 from castsim.tools.accuracy.report import accuracy_document, cross_validation_document
+from castsim.tools.distribution.distributing import refuse_workers, workers_of
 
 
 def execute(options: Namespace) -> CommandOutcome:

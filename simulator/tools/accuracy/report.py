@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from castsim.execution.origins import Origins
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
 from castsim.targets.description import SourceKind
@@ -13,6 +12,7 @@ from castsim.targets.loader import intervals
 from castsim.tools.accuracy.accuracy_assessment import Accuracy as AccuracyTable
 from castsim.tools.accuracy.accuracy_assessment import AssessedRow, Statistics, by_evidence, predicted, simulated
 from castsim.tools.accuracy.left_out import CrossValidation
+from castsim.tools.distribution.origins import Origins
 
 PLACES = 4
 """Number of decimals of a percentage."""

@@ -19,7 +19,7 @@ from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.pto.types import format_type
 from castsim.isa.tpc.parser import canonical_text, has_virtual_registers, parse
 from castsim.machines.vliw import assembly_target
-from castsim.running.checking import Finding, check_text
+from castsim.tools.check.checking import Finding, check_text
 from castsim.tools.editor.program_slice import EditedText, Settings, excerpt, findings_in, node_at, target_of_text
 from castsim.tools.editor.symbols import TileIndex
 from castsim.tools.lowering.demand import CastRequest

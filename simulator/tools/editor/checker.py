@@ -22,9 +22,9 @@ from castsim.isa.errors import CastsimError, EngineError, WarningKind
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import Language, Source
-from castsim.running.checking import Finding, check_text, of_error
 from castsim.running.program_loading import DataDependentProgram, load
 from castsim.running.program_runs import SourceLine, run_loaded, source_lines
+from castsim.tools.check.checking import Finding, check_text, of_error
 from castsim.tools.editor.program_slice import EditedText, Settings, change, quick_findings
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from castsim.isa.pto.types import format_type
 from castsim.isa.reading import Language, Source
 from castsim.machines.vector_function.function_operations import VectorFunction, mnemonic
 from castsim.machines.vliw import chosen_target
-from castsim.running.checking import Finding, in_order, of_errors, of_warnings
 from castsim.running.loaded import LoadRequest
 from castsim.running.micro import MicroProgram
 from castsim.running.program_loading import TileProgram, walking_of
 from castsim.targets.loader import Target, load_target
+from castsim.tools.check.checking import Finding, in_order, of_errors, of_warnings
 from castsim.tools.estimate.tile_estimates import estimate
 from castsim.tools.expand.expansion import expanded_function
 

@@ -21,7 +21,7 @@ from pygls.uris import to_fs_path
 from castsim import __version__
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, ReadError, Severity, legal_text
-from castsim.running.checking import Finding
+from castsim.tools.check.checking import Finding
 from castsim.tools.editor.actions import Repair, formatted, repairs
 from castsim.tools.editor.checker import Checker, Open
 from castsim.tools.editor.completion import (

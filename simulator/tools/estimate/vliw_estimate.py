@@ -21,8 +21,6 @@ from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Slot, TpcProgram
 from castsim.machines.mechanisms import CastAsked
-from castsim.machines.vliw.lint_checking import side_by_side
-from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.machine import BundleRecorder
 from castsim.machines.vliw.plans import prepared
 from castsim.machines.vliw.stage_latency import BundleOperation, main_pipe
@@ -49,6 +47,8 @@ from castsim.tools.tpc_compiler.code_generation import (
     arranged,
     text_of,
 )
+from castsim.tools.tpc_lint.lint_checking import side_by_side
+from castsim.tools.tpc_lint.lint_flow import Flow
 
 if TYPE_CHECKING:
     from castsim.tools.estimate.tile_estimates import Integers

@@ -17,12 +17,12 @@ from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.execution.vector_operations.target_rules import Behaviour, compared_format
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.pto.micro_builder import INDEX, Pred, Reg, Use
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MaskType, MicroOperation, ScalarType, vector
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, width_of
 from castsim.tools.expand.registers import NamedRegisters, unwritten
+from castsim.tools.micro_builder.micro_builder import INDEX, Pred, Reg, Use
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 

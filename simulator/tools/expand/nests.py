@@ -10,7 +10,6 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_builder import INDEX, Reg, Use
 from castsim.isa.pto.value_types import AlignType, MicroOperation, Type, VectorType, vector
 from castsim.machines.vector_function.function_operations import (
     Nest,
@@ -37,6 +36,7 @@ from castsim.tools.expand.registers import (
     pointed,
     unwritten,
 )
+from castsim.tools.micro_builder.micro_builder import INDEX, Reg, Use
 
 # Loop nests whose extents only the running program knows: which of their numbers follow which of its values, and how.
 #

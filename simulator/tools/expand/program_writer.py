@@ -19,7 +19,6 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_builder import INDEX, Use
 from castsim.isa.pto.program import Function
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.types import lane_bits
@@ -47,6 +46,7 @@ from castsim.tools.expand.registers import (
     far,
     unwritten,
 )
+from castsim.tools.micro_builder.micro_builder import INDEX, Use
 
 # One vector function as a vecscope: setup, then loop nests, with counters carried from trip to trip.
 

@@ -10,7 +10,6 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
 from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, PointerType, ScalarType, Type, vector
@@ -25,6 +24,7 @@ from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics.policy import InfinityWrap, Policy
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget
+from castsim.tools.micro_builder.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
 
 # The operations of a function of vector instructions that stand for tile operations, while they are made.
 

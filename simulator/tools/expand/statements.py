@@ -29,7 +29,6 @@ from castsim.execution.tree import Part as SettledPart
 from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_builder import INDEX
 from castsim.isa.pto.program import Function, nodes, regions_of, with_regions
 from castsim.isa.pto.pto_printer import operation_text
 from castsim.isa.pto.value_types import PointerType, ScalarType, element_format
@@ -45,6 +44,7 @@ from castsim.tools.expand.registers import (
     buffer_pointer,
     far,
 )
+from castsim.tools.micro_builder.micro_builder import INDEX
 
 # Views of arguments whose offsets, sizes and strides are values of the program, and the transfers of their parts.
 

@@ -17,7 +17,6 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_builder import Use
 from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, mismatch, strides_of
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
@@ -26,6 +25,7 @@ from castsim.machines.strided.strided_instructions import DuplicateCode, Stream,
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.tools.expand.program_writer import Moves, TreeWriter, framed
 from castsim.tools.expand.registers import I64, FunctionEmitter, buffer_pointer
+from castsim.tools.micro_builder.micro_builder import Use
 
 _WORD = (1 << 64) - 1
 _STRUCTURES = (

@@ -11,8 +11,8 @@ from castsim.commands.command_line import parser_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.running.checking import Finding, of_error, of_errors
 from castsim.running.loaded import LoadRequest
+from castsim.tools.check.checking import Finding, of_error, of_errors
 from castsim.tools.graphs.graph_execution import read_graph
 
 if TYPE_CHECKING:

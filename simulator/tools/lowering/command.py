@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from, output_folder, refuse_workers, workers_of
+from castsim.commands.option_parsers import assignments, integer_from, output_folder
 from castsim.commands.outcome import STDOUT, CommandOutcome, plain, write_program
 from castsim.commands.run_views import (
     check_page,
@@ -24,15 +24,16 @@ from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.value_expressions import format_spelled
-from castsim.numerics.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.progress import stage_progress
 from castsim.running.acceptance import parse_specification
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
+from castsim.tools.distribution.distributing import refuse_workers, workers_of
 from castsim.tools.lowering.catalogue import assembly_of, cost_of
 from castsim.tools.lowering.demand import MOST_STEPS, CastRequest, Verdict
 from castsim.tools.lowering.lowering_answers import Answer, answer, answer_through
 from castsim.tools.lowering.report import answer_document
+from castsim.tools.quantise.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -236,7 +237,7 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
     Raises:
         ReadError: an option is wrong or applies to element casts only. IllegalError: the source has no exponent.
     """
-    from castsim.running.block_lowering import lower_blocks  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.block_lowering import lower_blocks  # noqa: PLC0415 - as above
     from castsim.tools.lowering.report import block_lowering_document, block_lowering_text  # noqa: PLC0415 - as above
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):

@@ -6,12 +6,13 @@ from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, workers_of
+from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, ledger_of, removal, resume_hint, write_page_of
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
 from castsim.running.acceptance import parse_specification
+from castsim.tools.distribution.distributing import workers_of
 from castsim.tools.lowering.conform_report import conform_document, matrix_report
 from castsim.tools.lowering.conformance import conform
 

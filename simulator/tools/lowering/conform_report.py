@@ -11,12 +11,12 @@ from rich.text import Text
 
 from castsim.commands.outcome import plain
 from castsim.commands.run_views import with_note
-from castsim.execution.origins import Origins
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar, WorkerEntry
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import indented, table
 from castsim.running.acceptance import SpecifiedCast
+from castsim.tools.distribution.origins import Origins
 from castsim.tools.lowering.conformance import ConformanceEntry, Matrix, changed
 from castsim.tools.lowering.conformance import LoweredMatrix as LoweredCells
 from castsim.tools.lowering.demand import Counterexample, TracedValue, Verdict

@@ -9,7 +9,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from castsim.execution.distributing import (
+from castsim.execution.outcomes import PlotMixin
+from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import asdict, dataclass, field, replace
+from castsim.isa.errors import IllegalError, arguments_checked
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.running.acceptance import SpecifiedCast, specified_cast
+from castsim.targets.loader import Target, load_specification, load_target, target_names
+from castsim.targets.specification import TEXT, Specification
+from castsim.tools.distribution.distributing import (
     ALONE,
     Computed,
     HandedTargets,
@@ -24,15 +32,7 @@ from castsim.execution.distributing import (
     here,
     resumed,
 )
-from castsim.execution.origins import ResultOrigin, Task
-from castsim.execution.outcomes import PlotMixin
-from castsim.execution.timing import ProgressCallback
-from castsim.isa.dataclass import asdict, dataclass, field, replace
-from castsim.isa.errors import IllegalError, arguments_checked
-from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
-from castsim.running.acceptance import SpecifiedCast, specified_cast
-from castsim.targets.loader import Target, load_specification, load_target, target_names
-from castsim.targets.specification import TEXT, Specification
+from castsim.tools.distribution.origins import ResultOrigin, Task
 from castsim.tools.lowering.demand import CastRequest, Counterexample, Number, Required, TracedValue, Verdict
 from castsim.tools.lowering.lowering_answers import Answer, Setting, answer, setting_of
 from castsim.tools.lowering.planner import PlanKind

@@ -26,8 +26,8 @@ from castsim.tools.lowering.proof import Method
 from castsim.tools.lowering.steps import Chain, path_of
 
 if TYPE_CHECKING:
-    from castsim.running.block_lowering import BlockLowering
-    from castsim.running.block_lowering import BlockWay as PlannedBlockWay
+    from castsim.tools.lowering.block_lowering import BlockLowering
+    from castsim.tools.lowering.block_lowering import BlockWay as PlannedBlockWay
 
 
 class Step(Keys):

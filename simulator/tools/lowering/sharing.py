@@ -262,7 +262,7 @@ def program_key(target: Target, program: str) -> str:
 
 def _timed_by(target: Target) -> str:
     """Return the digest of the facts of a target and of all that times a program."""
-    from castsim.execution.origins import sources_digest  # noqa: PLC0415 - as in `_made_from`
+    from castsim.tools.distribution.origins import sources_digest  # noqa: PLC0415 - as in `_made_from`
 
     return sha256(f"{_digest_of_facts(target)} {sources_digest(_TIMING)}".encode()).hexdigest()
 
@@ -317,7 +317,7 @@ def _made_from(target: TileTarget, sources: Sequence[str]) -> str:
 
 
 def _digest_of_facts(target: Target) -> str:
-    from castsim.execution.distributing import facts_digest  # noqa: PLC0415 - few requests look for a record
+    from castsim.tools.distribution.distributing import facts_digest  # noqa: PLC0415 - few requests look for a record
 
     return _DIGESTS.of(_facts(target), lambda: facts_digest(target.model_copy(update={"options": {}})), target)
 

@@ -16,8 +16,8 @@ from castsim.isa.formats import Codes, Format
 from castsim.isa.value_expressions import format_spelled
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes
-from castsim.numerics.quantisation import quantise
 from castsim.reports.cast_text import SHOWN
+from castsim.tools.quantise.quantisation import quantise
 from castsim.tools.quantise.report import quantised_document, quantised_rows, quantised_text
 
 

@@ -13,12 +13,12 @@ from rich.text import Text
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.numerics.codec import codes_from_array, value_of
-from castsim.numerics.quantisation import RULES, Quantised
 from castsim.reports.cast_text import number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import Number, bits_text, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Value
 from castsim.reports.terminal import composed, table
+from castsim.tools.quantise.quantisation import RULES, Quantised
 
 if TYPE_CHECKING:
     pass

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import shtab
 
 from castsim.commands.command_line import whole_parser
-from castsim.commands.option_parsers import FINDING_FORMATS
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.engines import ENGINES
 from castsim.execution.run_limits import STALE_MODES
@@ -19,7 +18,6 @@ from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation
 from castsim.numerics.tiers import Tier
 from castsim.reports.documents import CommandDocument, says
 from castsim.reports.sections import FULL, RUN, further_reports
-from castsim.running.checking import LANGUAGES
 from castsim.targets.loader import specification_names, target_names
 
 
@@ -67,8 +65,8 @@ _OF_ONE: dict[str, Words] = {
     "verify tier": lambda: _TIERS,
     "verify against": lambda: (*_TIERS, "oracle"),
     "lower via": lambda: tuple(FORMATS),
-    "check format": lambda: FINDING_FORMATS,
-    "check language": lambda: LANGUAGES,
+    "check format": lambda: ("text", "json", "github", "sarif"),
+    "check language": lambda: ("pto", "tpc", "c", "toml", "mlir", "onnx"),
     "targets what": lambda: (*target_names(), *specification_names()),
     "targets diff": target_names,
     "completion shell": lambda: SHELLS,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.text import Text
 
-from castsim.commands.option_parsers import refuse_both, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome
 from castsim.commands.run_views import check_file, check_page, refuse_same, resume_hint, write_page
 from castsim.files import LEDGER
@@ -15,6 +14,7 @@ from castsim.isa.errors import ReadError, escaped
 from castsim.reports.documents import Document
 from castsim.reports.numbers import grouped
 from castsim.reports.progress import stage_progress
+from castsim.tools.distribution.distributing import refuse_both, workers_of
 from castsim.tools.sweep.documents import SweepResults
 from castsim.tools.sweep.studies import Sweep, sweep
 

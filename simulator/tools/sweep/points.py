@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import castsim
-from castsim.execution.distributing import facts_digest
-from castsim.execution.origins import LOCAL_NAME, Installation, digest_of, installation, sources_digest
-from castsim.execution.origins import refuse_another as refuse_another_installation
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.execution.timing import Cause, limiter
 from castsim.isa.dataclass import dataclass, replace
@@ -28,6 +25,9 @@ from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target, target_names
+from castsim.tools.distribution.distributing import facts_digest
+from castsim.tools.distribution.origins import LOCAL_NAME, Installation, digest_of, installation, sources_digest
+from castsim.tools.distribution.origins import refuse_another as refuse_another_installation
 from castsim.tools.estimate.tile_estimates import estimator_of
 from castsim.tools.sweep.specification import (
     CAST_AXES,

@@ -7,12 +7,12 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castsim.execution.distributing import Ledger, LedgerLabels, Workers, distributed
-from castsim.execution.origins import Task
 from castsim.execution.timing import ProgressCallback
 from castsim.files import LEDGER, whole_file
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError
+from castsim.tools.distribution.distributing import Ledger, LedgerLabels, Workers, distributed
+from castsim.tools.distribution.origins import Task
 from castsim.tools.sweep.points import (
     FAILED,
     SweepWork,

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.execution.distributing import MOST_WORKERS, Workers
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, arguments_checked, installed, missing_package
+from castsim.tools.distribution.distributing import MOST_WORKERS, Workers
 from castsim.tools.sweep.specification import read_specification
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from castsim.commands.option_parsers import HEADERS, refuse
 from castsim.commands.outcome import CommandOutcome, plain, write_out
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
-from castsim.isa.tpc.assembler import assemble, disassemble
-from castsim.isa.tpc.encoding_tables import Encoding
 from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
 from castsim.reports.documents import json_of
 from castsim.running.languages import GRAPHS, C, language_module
 from castsim.targets.loader import load_target
-from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.listing import Assembled, assembled_text
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_binary.encoding_tables import Encoding
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 
 # Files of TPC assembly and binaries, as the commands read and write them, and the targets that run them.
 
@@ -72,8 +72,8 @@ def encoded_target(name: str, span: Span | None = None) -> tuple[VliwTarget, Enc
 
 
 if TYPE_CHECKING:
-    from castsim.isa.tpc.encoding_tables import Encoding
     from castsim.targets.vliw import VliwTarget
+    from castsim.tools.tpc_binary.encoding_tables import Encoding
 
 
 def execute(options: Namespace) -> CommandOutcome:

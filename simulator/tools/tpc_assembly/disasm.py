@@ -9,10 +9,10 @@ from castsim.commands.option_parsers import machine_number
 from castsim.commands.outcome import CommandOutcome, plain, write_out
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
-from castsim.isa.tpc.assembler import disassemble, program_bytes
 from castsim.running.languages import GRAPHS
 from castsim.tools.tpc_assembly.asm import encoded_target, named_bytes
 from castsim.tools.tpc_assembly.listing import Disassembled, disassembled_text, source_text
+from castsim.tools.tpc_binary.assembler import disassemble, program_bytes
 
 
 def execute(options: Namespace) -> CommandOutcome:

@@ -12,13 +12,14 @@ from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import TpcProgram
 from castsim.machines.vliw import chosen_target
-from castsim.machines.vliw.lint_checking import RULES, breaches
-from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
+from castsim.machines.vliw.findings import LintFinding
 from castsim.reports.lint import lint_section, notice_section
 from castsim.running.languages import C, language_module
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.asm import read_assembly
 from castsim.tools.tpc_assembly.listing import Lint
+from castsim.tools.tpc_lint.lint_checking import RULES, breaches
+from castsim.tools.tpc_lint.lint_flow import Flow, notices
 
 _Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.isa.tpc.assembler import AssembledBinary, Disassembly, ListedLine
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.lint import Notice
 from castsim.reports.schemas.keys import Bundles, Bytes, Cycles, Hexadecimal, Line, LintEntry, Name
@@ -21,6 +20,7 @@ from castsim.reports.terminal import composed, table
 from castsim.targets.description import Fact
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import DistanceRule, stage_name
+from castsim.tools.tpc_binary.assembler import AssembledBinary, Disassembly, ListedLine
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import PairDistance

@@ -35,8 +35,7 @@ from castsim.isa.tpc.program import (
     VlmDeclaration,
 )
 from castsim.machines.vliw.assembled import execute, ready
-from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.lint_flow import LintFinding, live_behind
+from castsim.machines.vliw.findings import LintFinding
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.pipelining import Schedule, pipelined, place_all
 from castsim.tools.tpc_compiler.placing import (
@@ -78,6 +77,8 @@ from castsim.tools.tpc_compiler.virtual_registers import (
     with_registers,
     written_as,
 )
+from castsim.tools.tpc_lint.lint_checking import lint
+from castsim.tools.tpc_lint.lint_flow import live_behind
 
 # The bundles that a program issues when it runs.
 

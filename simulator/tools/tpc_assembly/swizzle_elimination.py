@@ -23,7 +23,6 @@ from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
 from castsim.isa.tpc.program import File, Operand, Register, Slot, TensorDeclaration, TpcInstruction, TpcProgram
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.fast_engine import simulate_bundles
-from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tools.tpc_assembly.swizzle_analysis import (
     Analysis,
@@ -54,6 +53,7 @@ from castsim.tools.tpc_compiler.code_generation import (
     printed,
     text_of,
 )
+from castsim.tools.tpc_lint.lint_checking import lint
 
 # Element-wise work written anew, in the order that conversions of all lanes leave: no element is moved for order.
 #

@@ -15,8 +15,6 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import JUMPS, Bundle, File, LabelUse, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import LoopShape, iterator, nested
-from castsim.machines.vliw.lint_checking import side_by_side
-from castsim.machines.vliw.lint_flow import BundleStep, Flow, arrivals, entries, facts_at, live_behind
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_compiler.scheduled_operations import (
@@ -29,6 +27,8 @@ from castsim.tools.tpc_compiler.scheduled_operations import (
     renumbered,
 )
 from castsim.tools.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell
+from castsim.tools.tpc_lint.lint_checking import side_by_side
+from castsim.tools.tpc_lint.lint_flow import BundleStep, Flow, arrivals, entries, facts_at, live_behind
 
 # Basic blocks of a text, its loops, and which block may follow which.
 

@@ -10,9 +10,6 @@ from typing import Self
 import numpy as np
 
 import castsim
-from castsim.execution.distributing import Ledger as FileLedger
-from castsim.execution.distributing import LedgerLabels
-from castsim.execution.origins import digest_of
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, fields, replace
@@ -22,6 +19,9 @@ from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter
 from castsim.isa.reading import Language, is_file, read_source
 from castsim.isa.value_expressions import Value
 from castsim.targets.loader import Target
+from castsim.tools.distribution.distributing import Ledger as FileLedger
+from castsim.tools.distribution.distributing import LedgerLabels
+from castsim.tools.distribution.origins import digest_of
 from castsim.tools.tune.candidates import (
     ChoiceAxis,
     ChoiceKind,

@@ -6,11 +6,12 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castsim.commands.option_parsers import integer_from, take_words, workers_of
+from castsim.commands.option_parsers import integer_from, take_words
 from castsim.commands.outcome import CommandOutcome
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Overflow, Rounding
 from castsim.reports.progress import stage_progress
+from castsim.tools.distribution.distributing import workers_of
 from castsim.tools.verify.comparison import probe
 from castsim.tools.verify.documents import SubstitutionVerification
 from castsim.tools.verify.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
@@ -25,8 +26,8 @@ from castsim.tools.verify.report import (
 from castsim.tools.verify.running import VerificationRecord, plan, required_parts, verify
 
 if TYPE_CHECKING:
-    from castsim.execution.distributing import Workers
     from castsim.targets.specification import Specification
+    from castsim.tools.distribution.distributing import Workers
     from castsim.tools.lowering.conformance import Cell
     from castsim.tools.lowering.samples import Substitute
     from castsim.tools.verify.lowering import LoweringRecord, SubstitutionRecord

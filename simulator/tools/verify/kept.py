@@ -20,10 +20,10 @@ import castsim
 import castsim.isa
 import castsim.targets
 from castsim import __version__
-from castsim.execution.origins import Origins, ResultOrigin, origin_of
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import read_text
+from castsim.tools.distribution.origins import Origins, ResultOrigin, origin_of
 from castsim.tools.verify.comparison import oracle_folder
 
 # The source files that a proof is about, and their digests.

@@ -23,8 +23,6 @@ import numpy as np
 
 import castsim.running.acceptance
 import castsim.tools.lowering
-from castsim.execution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
-from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.execution.timing import ProgressCallback
 from castsim.files import PARTIAL
 from castsim.isa.dataclass import asdict, dataclass, field, replace
@@ -36,6 +34,8 @@ from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.specification import Specification
+from castsim.tools.distribution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
+from castsim.tools.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.tools.lowering.catalogue import Assembly, assembly_of, catalogue_of
 from castsim.tools.lowering.conformance import Cell
 from castsim.tools.lowering.demand import CastRequest, Verdict

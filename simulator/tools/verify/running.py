@@ -13,8 +13,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-from castsim.execution.distributing import Workers, distributed, here
-from castsim.execution.origins import Origins, ResultOrigin, Task
 from castsim.isa.dataclass import asdict, dataclass, field, fields
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Format, Overflow, Rounding, format_named
@@ -22,6 +20,8 @@ from castsim.isa.reading import read_text
 from castsim.isa.value_expressions import mode_named
 from castsim.numerics.policy import default_rounding, legal_overflows, legal_roundings
 from castsim.numerics.tiers import Tier
+from castsim.tools.distribution.distributing import Workers, distributed, here
+from castsim.tools.distribution.origins import Origins, ResultOrigin, Task
 from castsim.tools.verify.comparison import SHOWN, ComparisonResult, Mismatch, compare, oracle_folder
 from castsim.tools.verify.inputs import (
     DEFAULT_TIER,

@@ -386,7 +386,7 @@ LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lower
 SERVING = ("lsp", "debug", "view kernel-trace.json", "view kernel.pto kernel-trace.json")
 """What runs until a client ends it, or its input: so do test_lsp.py, test_debug.py and test_view.py."""
 CLUSTER = "--scheduler tcp://host"
-"""In examples that need a cluster: tests/tools/sweep/test_sweeps.py and tests/project/test_distribution.py have one."""
+"""In examples that need a cluster, which tests/tools/sweep and tests/tools/distribution have."""
 CPP = """\
 #include <pto/pto-inst.hpp>
 using namespace pto;

@@ -11,9 +11,9 @@ from kit.tpc_text import GENERATIONS, target
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Slot
-from castsim.machines.vliw.lint_checking import lint
 from castsim.tools.tpc_compiler.builtin_calls import KernelResult, execute
 from castsim.tools.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
+from castsim.tools.tpc_lint.lint_checking import lint
 
 
 def quantiser(name: str) -> ScheduledKernel:

@@ -19,6 +19,7 @@ from kit.pto_text import module, moved
 from kit.work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
+from castsim import quantise
 from castsim.__main__ import main
 from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
@@ -452,7 +453,7 @@ def test_blocks_in_a_program(tmp_path: Path) -> None:
     made = castsim.run(path, "a5", inputs=inputs)
     assert made.cycles == castsim.run(path, "a5", inputs=inputs, engine="event").cycles
     assert not made.races
-    expected = castsim.quantise(x, "mxfp8_e4m3", scale="floor").elements.view(np.uint8)
+    expected = quantise(x, "mxfp8_e4m3", scale="floor").elements.view(np.uint8)
     assert made.outputs["y"].view(np.uint8).tolist() == expected.tolist()
     assert any("CTRL at 1 << 50" in str(warning) for warning in made.warnings)
 

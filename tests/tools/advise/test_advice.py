@@ -31,6 +31,7 @@ from tools.advise.advice_programs import (
 )
 
 import castsim
+from castsim import check
 from castsim.__main__ import main
 from castsim.isa.errors import WarningKind, WarningText
 from castsim.isa.formats import format_named
@@ -89,11 +90,11 @@ def verify(path: Path, offer: Suggestion, args: dict[str, int | float], ranges: 
     after = path.with_name(f"after{path.suffix}")
     after.write_text(offer.change.text)
     assert patched(path.read_text(), offer.diff) == offer.change.text
-    seen = {(one.severity, one.message) for one in castsim.check(path, args=args)}
+    seen = {(one.severity, one.message) for one in check(path, args=args)}
     lines = re.compile(r"line \d+|:\d+:\d+")
-    assert {
-        lines.sub("", message) for _, message in {(o.severity, o.message) for o in castsim.check(after, args=args)}
-    } <= {lines.sub("", message) for _, message in seen}
+    assert {lines.sub("", message) for _, message in {(o.severity, o.message) for o in check(after, args=args)}} <= {
+        lines.sub("", message) for _, message in seen
+    }
     timed = castsim.run(path, args=args, timing_only=True).loaded
     names, deciding = timed.arguments, {read.name for read in timed.executed.decided_by}
     for seed in (20261, 20262):

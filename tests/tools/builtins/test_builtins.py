@@ -18,15 +18,15 @@ from castsim import builtin, run
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import parse
-from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.targets.description import with_options
 from castsim.targets.tpc_compiler import all_builtins, builtins_of, special_functions
-from castsim.targets.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 from castsim.tools.tpc_compiler.builtin_calls import Builtin, BuiltinResult, call, emitted
 from castsim.tools.tpc_compiler.builtin_sequences import read_signature
+from castsim.tools.tpc_lint.lint_checking import lint
 
 PUBLISHED = table("tpc_builtin_casts.csv")
 SIGNATURES = table("tpc_builtin_signatures.csv")

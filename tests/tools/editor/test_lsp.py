@@ -21,7 +21,7 @@ from kit.paths import PROGRAMS
 from lsprotocol import types as lsp
 
 from castsim import check_text
-from castsim.running.checking import Finding
+from castsim.tools.check.checking import Finding
 from castsim.tools.editor.actions import repaired as mended
 from castsim.tools.editor.actions import repairs
 from castsim.tools.editor.checker import line_cycles

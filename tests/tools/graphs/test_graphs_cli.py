@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 from tools.graphs.graph_models import PROGRAMS, model, quantise_block
 
 from castsim import run
-from castsim.running.checking import check
 from castsim.targets.loader import load_target
+from castsim.tools.check.checking import check
 from castsim.tools.graphs.graph_execution import make_tensors, read_graph, run_graph
 
 BLOCK = str(PROGRAMS / "quantise_block.onnx")

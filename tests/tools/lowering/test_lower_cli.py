@@ -16,12 +16,12 @@ import castsim
 from castsim import run
 from castsim.__main__ import main
 from castsim.isa.formats import format_named
-from castsim.numerics.quantisation import BLOCK_FORMATS
-from castsim.running.block_lowering import BlockWay, lower_blocks
 from castsim.targets.loader import load_target
+from castsim.tools.lowering.block_lowering import BlockWay, lower_blocks
 from castsim.tools.lowering.demand import CastRequest
 from castsim.tools.lowering.planner import plan
 from castsim.tools.lowering.sharing import forget
+from castsim.tools.quantise.quantisation import BLOCK_FORMATS
 
 
 def lower(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -20,7 +20,7 @@ from kit.quantisation_oracle import element_codes, nearest_is_right, same, scale
 
 from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import codes_from_array, decode_to_float64
-from castsim.numerics.quantisation import RULES, quantise
+from castsim.tools.quantise.quantisation import RULES, quantise
 
 RECORD = Path(__file__).with_name("quantisation_campaign.json")
 TOTAL = 10_000_000

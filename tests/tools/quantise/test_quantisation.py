@@ -37,7 +37,15 @@ from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import codes_from_array
-from castsim.numerics.quantisation import BLOCK_FORMATS, RULES, Quantised, block_format, dequantise, quantise, quotient
+from castsim.tools.quantise.quantisation import (
+    BLOCK_FORMATS,
+    RULES,
+    Quantised,
+    block_format,
+    dequantise,
+    quantise,
+    quotient,
+)
 
 MX = {
     name: getattr(formats, f"format_info_{name}")

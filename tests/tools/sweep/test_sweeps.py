@@ -22,11 +22,11 @@ from kit.paths import ROOT
 import castsim
 from castsim.__main__ import main
 from castsim.engines import simulate
-from castsim.execution.distributing import Ledger, Workers, distributed
 from castsim.execution.timing import WAITING, Cause
 from castsim.isa.errors import EngineError, ReadError
 from castsim.running.program_loading import load_program
 from castsim.targets.description import with_options
+from castsim.tools.distribution.distributing import Ledger, Workers, distributed
 from castsim.tools.sweep.points import column_of, computed, work_of
 from castsim.tools.sweep.results import BOOK, task_of
 from castsim.tools.sweep.specification import read_specification

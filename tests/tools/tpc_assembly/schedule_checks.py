@@ -18,8 +18,8 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.assembled import Ran
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.lint_checking import lint
 from castsim.tools.tpc_assembly.scheduling import Scheduled, schedule
+from castsim.tools.tpc_lint.lint_checking import lint
 
 NOT_STALE = (StaleReadKind.UNWRITTEN, StaleReadKind.SAME_BUNDLE)
 """What `--stale-reads stop` lets pass: fresh registers, and the old value beside a write, which a bundle means."""

@@ -10,18 +10,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from core.isa.test_tpc_encoding import GOLDEN
-from core.isa.test_tpc_encoding_refusals import elf
 from kit.command_output import file_of, refusal
 from kit.tpc_bundles import packed
 from kit.tpc_text import dialect
+from tools.tpc_binary.test_tpc_encoding import GOLDEN
+from tools.tpc_binary.test_tpc_encoding_refusals import elf
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.assembler import assemble
 from castsim.isa.tpc.parser import parse, print_program
 from castsim.targets.loader import load_target
-from castsim.targets.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.assembler import assemble
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 
 Capture = pytest.CaptureFixture[str]
 

@@ -27,8 +27,8 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.parser import parse, print_bundle
 from castsim.isa.tpc.program import GROUPED, File, Slot
 from castsim.machines.vliw.latency_bound import LatencyBound, SlottedInstruction, applies, pair_distance
-from castsim.machines.vliw.lint_checking import lint
 from castsim.running.lifted_limits import what_if
+from castsim.tools.tpc_lint.lint_checking import lint
 
 Capture = pytest.CaptureFixture[str]
 FROM_GAUDI = GENERATIONS[1:]

@@ -11,10 +11,10 @@ from kit.tpc_text import GENERATIONS, dialect, plain, program, table, target
 
 from castsim.engines import simulate
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import canonical_text
-from castsim.targets.tpc_encoding import encoding_of
 from castsim.tools.tpc_assembly.asm import encoded_target
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 
 BITS = 2048
 RNG = np.random.default_rng(31)

@@ -17,13 +17,12 @@ from kit.tpc_semantics_cases import samples
 from kit.tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import parse
-from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookup_tables import BINARY, KNOWN, rounded
 from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction, library_functions, special_functions
-from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 from castsim.tools.tpc_compiler.builtin_calls import (
     FunctionProgram,
     call_function,
@@ -31,6 +30,7 @@ from castsim.tools.tpc_compiler.builtin_calls import (
     function_program,
 )
 from castsim.tools.tpc_compiler.builtin_sequences import find_function
+from castsim.tools.tpc_lint.lint_checking import lint
 
 ROWS = {row.name: row for row in library_functions()}
 ARITHMETIC = tuple(n for n, row in ROWS.items() if row.kind in (FunctionKind.SEQUENCE, FunctionKind.TABLE))

@@ -17,11 +17,11 @@ from oracle_tpc import convert, convert_lanes
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import canonical_text
 from castsim.machines.vliw.semantics import prepare
 from castsim.targets.description import with_options
-from castsim.targets.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 
 ROWS = table("tpc_convert_compiler_only.csv")
 PAIRS = table("tpc_convert_pairs.csv")

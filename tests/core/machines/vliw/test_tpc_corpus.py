@@ -17,7 +17,6 @@ from kit.tpc_semantics_cases import instruction, vector
 from kit.tpc_text import GENERATIONS, dialect, plain, program, table, target
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import canonical_text, parse, print_program, target_named_in
 from castsim.isa.tpc.program import (
     File,
@@ -29,6 +28,7 @@ from castsim.isa.tpc.program import (
 )
 from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics.operands import OperandValues, State
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
 
 CORPUS = table("tpc_asm_corpus_dev.csv")
 ASSEMBLED = [row for row in CORPUS if row["input_asm"]]

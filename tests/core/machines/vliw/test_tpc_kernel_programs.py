@@ -14,11 +14,11 @@ from oracle_tpc import fused
 
 from castsim import check, run
 from castsim.isa.errors import IllegalError, TileError
-from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import parse
-from castsim.machines.vliw.lint_checking import lint
-from castsim.targets.tpc_encoding import encoding_of
 from castsim.tools.tpc_assembly.scheduling import schedule
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_lint.lint_checking import lint
 
 WITH_PAIRS = ("gaudi", "gaudib", "greco", "gaudi2")
 STEPS = 5

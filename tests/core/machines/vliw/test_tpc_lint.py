@@ -11,7 +11,7 @@ from kit.tpc_text import GENERATIONS, greco_schedule
 
 from castsim import check_text
 from castsim.__main__ import main
-from castsim.machines.vliw.lint_checking import RULES, lint
+from castsim.tools.tpc_lint.lint_checking import RULES, lint
 
 NOP = "nop; nop; nop; nop\n"
 TENSORS = "// castsim: tensor 0 x in f32 [64, 64]\n// castsim: tensor 1 y out f32 [64, 64]\n"

@@ -16,15 +16,15 @@ from kit.tpc_text import GENERATIONS, dialect, target
 from oracle_formats import FLOATS, decode, fmt
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import canonical_text, parse
 from castsim.isa.tpc.program import TableDeclaration
-from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.targets.description import with_options
-from castsim.targets.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_lint.lint_checking import lint
 
 RNG = np.random.default_rng(6)
 

@@ -16,11 +16,11 @@ from kit.tpc_semantics_cases import POLYNOMIAL, instruction, run, samples, state
 from kit.tpc_text import target
 from oracle_tpc import convert, nearby, stepped
 
-from castsim.isa.tpc.bundle_encoding import decode_bundle, encode_bundle
 from castsim.isa.tpc.parser import parse, print_program
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.targets.description import with_options
+from castsim.tools.tpc_binary.bundle_encoding import decode_bundle, encode_bundle
 
 BOTH = ("greco", "gaudi2")
 WIDE = (("f32", "i32", np.float32), ("bf16", "i16", ml_dtypes.bfloat16), ("f16", "i16", np.float16))

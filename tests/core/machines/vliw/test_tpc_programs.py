@@ -13,11 +13,11 @@ from castsim.execution.timing import Cause
 from castsim.isa.formats import format_named
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics.codec import codes_from_array
 from castsim.running.program_runs import Result
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.tpc_lint.lint_checking import lint
 
 pytestmark = pytest.mark.smoke
 

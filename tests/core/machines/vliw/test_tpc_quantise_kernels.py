@@ -13,9 +13,9 @@ from castsim import run
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics.codec import codes_from_array
 from castsim.tools.tpc_assembly.scheduling import executed_bundles, schedule
+from castsim.tools.tpc_lint.lint_checking import lint
 
 KINDS = tuple(tpc_quantise_oracle.KERNELS)
 NAMES = sorted(

@@ -17,12 +17,11 @@ from kit.tpc_text import GENERATIONS, target
 from castsim.execution.tree import instances
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.program import Bundle, Slot, TpcInstruction, TpcProgram
-from castsim.machines.vliw.findings import StaleRead, StaleReadKind
+from castsim.machines.vliw.findings import LintFinding, StaleRead, StaleReadKind
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
-from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.storage import GlobalMemory
+from castsim.tools.tpc_lint.lint_checking import lint
 
 NOP = "nop; nop; nop; nop\n"
 Pair = tuple[int, str, int, int]

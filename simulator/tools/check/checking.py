@@ -40,14 +40,15 @@ from castsim.isa.tpc.parser import has_virtual_registers
 from castsim.isa.tpc.parser import parse as parse_assembly
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw import chosen_target
-from castsim.machines.vliw.lint_checking import breaches
-from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
+from castsim.machines.vliw.findings import LintFinding
 from castsim.running.languages import GRAPH, SCHEDULER, C, language_module
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
 from castsim.targets.csv_tables import read_toml
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target
+from castsim.tools.tpc_lint.lint_checking import breaches
+from castsim.tools.tpc_lint.lint_flow import Flow, notices
 
 
 @dataclass(frozen=True, slots=True)

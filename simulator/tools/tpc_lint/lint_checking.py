@@ -19,11 +19,14 @@ from castsim.isa.tpc.program import (
     is_constant,
 )
 from castsim.machines.vliw.control import innermost
-from castsim.machines.vliw.findings import InstructionSite
+from castsim.machines.vliw.findings import InstructionSite, LintFinding
 from castsim.machines.vliw.latency_bound import SlottedInstruction, applies
-from castsim.machines.vliw.lint_flow import (
+from castsim.machines.vliw.plans import VECTOR_LFSR, InstructionPlan, in_multiplier, keeps_income, rounds_by_register
+from castsim.machines.vliw.stage_latency import STORED, horizon
+from castsim.machines.vliw.storage import ConfigurationSpace
+from castsim.targets.vliw import VliwTarget, names
+from castsim.tools.tpc_lint.lint_flow import (
     Flow,
-    LintFinding,
     MissedWrite,
     ReadPlace,
     WriteHistory,
@@ -32,10 +35,6 @@ from castsim.machines.vliw.lint_flow import (
     live_behind,
     trip_counts,
 )
-from castsim.machines.vliw.plans import VECTOR_LFSR, InstructionPlan, in_multiplier, keeps_income, rounds_by_register
-from castsim.machines.vliw.stage_latency import STORED, horizon
-from castsim.machines.vliw.storage import ConfigurationSpace
-from castsim.targets.vliw import VliwTarget, names
 
 # Results that nothing reads: liveness of registers over all paths.
 

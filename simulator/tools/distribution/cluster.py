@@ -12,7 +12,9 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Generic
 
-from castsim.execution.origins import (
+from castsim.isa.dataclass import dataclass, field
+from castsim.isa.errors import EngineError, ReadError, missing_package
+from castsim.tools.distribution.origins import (
     FinishedPiece,
     Installation,
     Piece,
@@ -23,8 +25,6 @@ from castsim.execution.origins import (
     origin,
     refuse_another,
 )
-from castsim.isa.dataclass import dataclass, field
-from castsim.isa.errors import EngineError, ReadError, missing_package
 
 try:
     from distributed import Client, Future, KilledWorker, get_worker, wait

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from castsim.isa.dataclass import dataclass, field
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, SourceText, Span, closest
+from castsim.isa.errors import IllegalError, ReadError, SourceText, Span, closest
 from castsim.isa.formats import FORMATS, FloatFormat, Format, format_named
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from castsim.isa.pto.statement_forms import ROUND_MODES
@@ -22,10 +21,8 @@ from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.isa.reading import Language, Source
 from castsim.machines.mechanisms import tile_target
+from castsim.running.languages import FRAGMENT_NAME, Fragment
 from castsim.targets.loader import Target, TileTarget
-
-NAME = "<fragment>"
-"""Name of a fragment in messages."""
 
 _BYTE = 8
 
@@ -45,25 +42,6 @@ OPERATIONS = tuple(
 """Elementwise operations that a fragment may name, in addition to `tcvt`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """A completed fragment; `statements` are the positions of its statements, by line of the program."""
-
-    source: Source
-    statements: dict[int, Span] = field(default_factory=dict)
-
-    @contextmanager
-    def placed(self) -> Iterator[None]:
-        """Give errors of the whole program their position in the fragment."""
-        try:
-            yield
-        except CastsimError as error:
-            for refusal in (error, *error.further):
-                if self.statements and refusal.span is not None and refusal.span.file == NAME:
-                    refusal.span = self.statements.get(refusal.span.line, next(iter(self.statements.values())))
-            raise
-
-
 def whole(text: str, target: Target) -> Fragment:
     """Return a fragment completed for a target; assembly bundles already form a program.
 
@@ -72,8 +50,8 @@ def whole(text: str, target: Target) -> Fragment:
         IllegalError: it has a tmp tile, and the target's casts have none.
     """
     if not target.has_tiles:
-        return Fragment(Source(NAME, Language.ASSEMBLY, text))
-    source = SourceText(NAME, text)
+        return Fragment(Source(FRAGMENT_NAME, Language.ASSEMBLY, text))
+    source = SourceText(FRAGMENT_NAME, text)
     statements = [
         [
             _Word(word_match[0], Span.within(source, word_match.start(), len(word_match[0])))
@@ -265,7 +243,7 @@ class _FragmentWriter:
         lines += [("return", start), ("}", start), ("}", start)]
         text = "".join(f"{line}\n" for line, _ in lines)
         places = {number: span for number, (_, span) in enumerate(lines, 1)}
-        return Fragment(Source(NAME, Language.TILES, text), places)
+        return Fragment(Source(FRAGMENT_NAME, Language.TILES, text), places)
 
 
 def _named(word: str, values: list[_Value]) -> list[tuple[str, _Value]]:

@@ -10,24 +10,6 @@ from collections.abc import Callable, Iterator
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.encoding_tables import (
-    HARDWARE,
-    IMMEDIATE,
-    LOOP,
-    NOP,
-    PREDICATE_INDEX_BITS,
-    ZERO_POINT,
-    CompressedLayout,
-    Encoding,
-    FieldContent,
-    Layout,
-    derived,
-    field_of,
-    is_encoded,
-    names_hardware,
-    operand_code,
-    pieces,
-)
 from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import NARROWED_BITS, available, forms_of
 from castsim.isa.tpc.program import (
@@ -45,6 +27,24 @@ from castsim.isa.tpc.program import (
     Slot,
     Special,
     TpcInstruction,
+)
+from castsim.tools.tpc_binary.encoding_tables import (
+    HARDWARE,
+    IMMEDIATE,
+    LOOP,
+    NOP,
+    PREDICATE_INDEX_BITS,
+    ZERO_POINT,
+    CompressedLayout,
+    Encoding,
+    FieldContent,
+    Layout,
+    derived,
+    field_of,
+    is_encoded,
+    names_hardware,
+    operand_code,
+    pieces,
 )
 
 # The bits of one bundle while it is written, with every clash rejected by name.

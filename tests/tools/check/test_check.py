@@ -15,7 +15,7 @@ from kit.paths import PROGRAMS, ROOT
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import Severity
-from castsim.running.checking import check, check_text, files_of
+from castsim.tools.check.checking import check, check_text, files_of
 
 CASES = [
     *((f"{name}.pto", text) for name, text in (TILES | MICRO).items()),
@@ -44,7 +44,9 @@ def test_samples_have_no_errors(path: Path) -> None:
 
 
 def test_the_stale_sample_is_found_stale() -> None:
-    assert {one.kind for one in check(PROGRAMS / DELIBERATE)} == {"stale read"}
+    findings = check(PROGRAMS / DELIBERATE)
+    assert {one.kind for one in findings} == {"stale read"}
+    assert all(len(repr(one)) < 200 and "\n" not in repr(one) for one in findings)
 
 
 def test_targets_are_checked_key_by_key(tmp_path: Path) -> None:

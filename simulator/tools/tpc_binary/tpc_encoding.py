@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 
 from castsim.isa.errors import TargetDataError
-from castsim.isa.tpc.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.instructions import opcodes
 from castsim.isa.tpc.program import File, Slot
 from castsim.targets.description import Status
 from castsim.targets.vliw import PlacementRow, VliwTarget
+from castsim.tools.tpc_binary.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
 
 _SPLIT = re.compile(r"(\w+)\[(\d+):(\d+)\]")
 _REGISTER = re.compile(r"([A-Z]+)(\d+)")

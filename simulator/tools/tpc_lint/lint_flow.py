@@ -1,4 +1,4 @@
-"""Findings of the linter, and the possible successions of bundles: delay bundles, jumps, loops, the end."""
+"""The possible successions of bundles: delay bundles, jumps, loops, the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import product
 
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import Span
 from castsim.isa.tpc.program import (
     WORD_MASK,
     Bundle,
@@ -22,7 +21,7 @@ from castsim.isa.tpc.program import (
     is_constant,
 )
 from castsim.machines.vliw.control import Jump, LoopShape, Structure, trips_of
-from castsim.machines.vliw.findings import InstructionSite
+from castsim.machines.vliw.findings import InstructionSite, LintFinding
 from castsim.machines.vliw.plans import (
     InstructionPlan,
     OperandPlan,
@@ -31,23 +30,6 @@ from castsim.machines.vliw.plans import (
 from castsim.machines.vliw.storage import GENERATORS, Registers
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE
-
-# One thing that the linter objects to.
-
-
-@dataclass(frozen=True, slots=True)
-class LintFinding:
-    """A broken rule: its name, location, and explanation. `bundle` counts from 0.
-
-    `certain` is False for findings that depend on more than the text: the path, a predicate, initial register values.
-    """
-
-    rule: str
-    bundle: int
-    message: str
-    span: Span
-    certain: bool = True
-
 
 # From which bundle to which: every step that a program may take, with what hardware loops do on the way.
 #

@@ -13,6 +13,7 @@ import os
 import stat
 import struct
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from itertools import islice
@@ -20,7 +21,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from castsim.execution.origins import (
+from castsim.commands.option_parsers import integer_from
+from castsim.isa.dataclass import asdict, dataclass, field, fields, is_dataclass
+from castsim.isa.errors import ReadError
+from castsim.targets.loader import Target, load_target, target_names
+from castsim.targets.validated import BaseModel
+from castsim.tools.distribution.origins import (
     FinishedPiece,
     Installation,
     Piece,
@@ -32,10 +38,6 @@ from castsim.execution.origins import (
     installation,
     origin_of,
 )
-from castsim.isa.dataclass import asdict, dataclass, field, fields, is_dataclass
-from castsim.isa.errors import ReadError
-from castsim.targets.loader import Target, load_target, target_names
-from castsim.targets.validated import BaseModel
 
 # A ledger: the results of every piece of work that is done, appended to one file, so that a second start goes on.
 #
@@ -274,6 +276,39 @@ class Workers:
 ALONE = Workers()
 
 
+def workers_of(options: Namespace) -> Workers:
+    """Return the workers that compute.
+
+    Raises:
+        ReadError: the number of processes is invalid, or processes and a scheduler were both given.
+    """
+    refuse_both(options)
+    count = 1 if options.workers is None else integer_from("--workers", options.workers)
+    return Workers(count, options.scheduler)
+
+
+def refuse_both(options: Namespace) -> None:
+    """Reject processes of this machine together with a scheduler.
+
+    Raises:
+        ReadError: both were given.
+    """
+    if options.workers is not None and options.scheduler is not None:
+        raise ReadError("--workers and --scheduler cannot be combined", legal=("--workers N", "--scheduler ADDRESS"))
+
+
+def refuse_workers(options: Namespace, why: str) -> None:
+    """Reject options that choose workers where they have no effect.
+
+    Raises:
+        ReadError: such an option was given; `why` is the reason for the rejection.
+    """
+    for name in ("workers", "scheduler", "ledger"):
+        value = getattr(options, name)
+        if value is not None:
+            raise ReadError(f"--{name} {value}: {why}")
+
+
 class WorkGroup(NamedTuple, Generic[Item]):
     """A piece of work of several items, and the numbers of their results."""
 
@@ -314,7 +349,7 @@ def distributed(
     """
     if workers.scheduler is None:
         return carried_out_here(task, pieces, workers.count)
-    from castsim.execution.cluster import carried_out_there  # noqa: PLC0415 - distributed is an extra
+    from castsim.tools.distribution.cluster import carried_out_there  # noqa: PLC0415 - distributed is an extra
 
     return carried_out_there(task, pieces, workers.scheduler)
 

@@ -14,11 +14,11 @@ from kit.tpc_bundles import UNIT, encoding, packed, rows, some_unit
 from kit.tpc_text import GENERATIONS, dialect, plain, table, target
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.assembler import assemble, disassemble
-from castsim.isa.tpc.bundle_encoding import decode_bundle
 from castsim.isa.tpc.instructions import available, forms_of
 from castsim.isa.tpc.parser import canonical_text, parse
 from castsim.isa.tpc.program import Bundle, Slot
+from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_binary.bundle_encoding import decode_bundle
 
 GOLDEN = {  # object dumps and annotations of the vendor's tests for Goya: docs/reference/tpc.md section 8, golden bytes
     "nop; nop; nop; nop": "3f 00 00 00 00 f8 01 00 00 00 00 00 00 00 80 0f 00 f0 01",

@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from castsim import __version__
 from castsim.commands.option_parsers import (
-    FINDING_FORMATS,
     HEADERS,
     assignments,
     headers_of,
@@ -26,14 +25,39 @@ from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import SHOWN, ReadError, Severity, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
-from castsim.reports.documents import Document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.progress import stage_progress
-from castsim.reports.schemas.command_documents import FindingEntry
-from castsim.running.checking import LANGUAGES, Finding, FolderWalk, check, files_of
+from castsim.reports.schemas.keys import Column, Line
 from castsim.targets.loader import load_target
+from castsim.tools.check.checking import LANGUAGES, Finding, FolderWalk, check, files_of
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.text import Text
+
+
+FINDING_FORMATS = ("text", "json", "github", "sarif")
+"""Output formats of `castsim check --format`."""
+
+
+class FindingEntry(Keys):
+    """An error, warning or note about a file."""
+
+    severity: Severity = says("Severity of the finding.")
+    kind: str = says("Its kind.")
+    message: str = says("The finding in words.")
+    file: str = says("The file.")
+    line: Line | None = says("Line, from 1; null if it is about the whole file.")
+    column: Column | None = says("Column in code points, from 1; null as `line`.")
+    end_column: Column | None = says("Column after the last character; null if it is about the whole file.")
+    help: str | None = says("The fix; null if there is no single one.", lambda found: found.help or None)
+    legal: list[str] = says("Valid alternatives.")
+
+
+class Check(CommandDocument, name="check"):
+    """All findings of files."""
+
+    findings: list[FindingEntry] = says("The findings, file by file.")
 
 
 # What `castsim check` has found, as text, as annotations of GitHub, and as SARIF 2.1.0.
@@ -153,10 +177,6 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def execute(options: Namespace) -> CommandOutcome:

@@ -10,11 +10,11 @@ from kit.tpc_bundles import encoding, packed
 from kit.tpc_text import dialect
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TargetDataError
-from castsim.isa.tpc.assembler import assemble, disassemble, program_bytes
 from castsim.isa.tpc.parser import parse
 from castsim.targets.loader import load_target
-from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.tpc_binary.assembler import assemble, disassemble, program_bytes
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 
 HALT = packed("gen12_256", spu__opcode=0x20, vpu__opcode=0x20)
 

@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core.isa.test_tpc_encoding_refusals import elf
 from kit import tpc_programs_oracle
 from kit.command_output import err_of, file_of
 from kit.tpc_text import GENERATIONS, target
 from makers.expected_files import PROGRAMS, SEED
 from makers.tpc_expected_reports import names, target_of
+from tools.tpc_binary.test_tpc_encoding_refusals import elf
 
 from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc.assembler import assemble
 from castsim.isa.tpc.parser import parse
 from castsim.running.program_runs import Result
-from castsim.targets.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.assembler import assemble
+from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 
 Capture = pytest.CaptureFixture[str]
 

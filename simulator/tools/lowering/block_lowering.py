@@ -18,7 +18,7 @@ from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import Target, TileTarget
 
 if TYPE_CHECKING:
-    from castsim.numerics.quantisation import BlockFormat
+    from castsim.tools.quantise.quantisation import BlockFormat
 
 GROUP = 32
 """Number of elements of a block for the operation and the chain."""

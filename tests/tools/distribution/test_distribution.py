@@ -22,12 +22,12 @@ from project import dying_pieces
 
 import castsim
 from castsim.__main__ import main
-from castsim.execution import cluster as client_side
-from castsim.execution import distributing
-from castsim.execution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
-from castsim.execution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.targets.loader import Target, load_specification, load_target
+from castsim.tools.distribution import cluster as client_side
+from castsim.tools.distribution import distributing
+from castsim.tools.distribution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
+from castsim.tools.distribution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.tools.lowering import conformance as lowered
 from castsim.tools.lowering.conformance import entry_document, read_entry
 from castsim.tools.lowering.demand import CastRequest

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.reading import ELF_MAGIC
-from castsim.isa.tpc.bundle_encoding import Decoded, UnknownBundle, assumed_items, decode_bundle, encode_bundle
-from castsim.isa.tpc.encoding_tables import LOOP, CompressedLayout, Encoding
 from castsim.isa.tpc.parser import print_bundle
 from castsim.isa.tpc.program import (
+    BYTE,
+    COMPRESSED,
     WORD_MASK,
     Bundle,
     Directive,
@@ -31,8 +31,10 @@ from castsim.isa.tpc.program import (
     TpcInstruction,
     TpcProgram,
 )
+from castsim.tools.tpc_binary.bundle_encoding import Decoded, UnknownBundle, assumed_items, decode_bundle, encode_bundle
+from castsim.tools.tpc_binary.encoding_tables import LOOP, CompressedLayout, Encoding
 
-BYTE, COMPRESSED, ENCODED = ".byte", ".compressed", ".encoded"
+ENCODED = ".encoded"
 _DATA = re.compile(
     r"\.(word|short|long|quad|int|hword|octa|[248]byte|ascii|asciz|string|space|zero|fill|skip|org|(b|p2)?align|float"
     r"|double|incbin)"

@@ -1,0 +1,1 @@
+"""Fragments of tile programs: the statements of `castsim run -e`."""

@@ -1,0 +1,1 @@
+"""Construction of micro operations: expanded tile operations, and lowered logical registers."""

@@ -1,0 +1,1 @@
+"""Binaries of TPC programs: the encoding of bundles, assembly to bytes and back, and binaries as programs."""
