@@ -551,7 +551,7 @@ class OutputTerms:
                 self._digests[seed] = None
             else:
                 outputs = [name for name, use in self.arguments.items() if use.stored]
-                self._digests[seed] = {name: blake2b(terms.arguments[name]).digest() for name in outputs}
+                self._digests[seed] = {name: blake2b(terms.arguments[name].data).digest() for name in outputs}
         return self._digests[seed]
 
 
