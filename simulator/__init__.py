@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from castsim.tools.tpc_compiler.builtin_calls import BuiltinResult, builtin
     from castsim.tools.tune.studies import Tuning, tune
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 __all__ = [
     "AccuracyTables",
     "Advice",

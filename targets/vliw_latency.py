@@ -198,9 +198,9 @@ class ForwardedDestinations(Fact):
 class FloatAccumulator(Fact):
     """The accumulator path of float products and sums.
 
-    `products` take the accumulator as operand c; `sums` as operand a if their type is among `sum_types` or they take
-    pairs. All of them and `factors` forward it. After one of `late_producers` an accumulator arrives `added` bundles
-    later; a pair of accumulators at distance `direct` is at `forwarded` if forwarding applies, else at `otherwise`.
+    `products` take the accumulator as operand c, `sums` of 16 bits, 8 bits or pairs as operand a. All of them and
+    `factors` forward it. After one of `late_producers` an accumulator arrives `added` bundles later; a pair of
+    accumulators at distance `direct` is at `forwarded` if forwarding applies, else at `otherwise`.
     """
 
     products: tuple[InstructionName, ...]

@@ -109,10 +109,15 @@ def pointers_of(node: StridedStatement) -> tuple[PointerType, ...]:
 
 
 def lanes_of(node: StridedStatement) -> int:
-    """Return the elements of a full repeat: 256 bytes of the wider operand; of comparisons, of their sources."""
+    """Return the elements of a full repeat: 256 bytes of the wider operand.
+
+    Those of comparisons count in their sources, blocks of `vgatherb` in the destination.
+    """
     pointers = pointers_of(node)
     if STRIDED_ROWS[node.mnemonic].compares:
         pointers = pointers[1:]
+    elif node.mnemonic == "vgatherb":
+        pointers = pointers[:1]
     return REPEAT * 8 // max(element_format(kind.element).bits for kind in pointers[:2])
 
 
@@ -143,7 +148,7 @@ def read_strided(reader: PtoReader, statement: NamedOperation) -> Operation:
     index = at if index is None else index
     if len(outputs) != row.destinations:
         count = {0: "no destination", 1: "one destination"}.get(row.destinations, f"{row.destinations} destinations")
-        raise reader.error(f"{statement.name} has {count}", at or statement.index, (_example(name),))
+        raise reader.error(f"{statement.name} has {count}", at or statement.index, _examples(name)[:1])
     uses = [*outputs, *inputs]
     kinds = tuple(use[2].type for use in uses)
     problem = mismatch(name, row, kinds)
@@ -236,10 +241,6 @@ def _misfit(name: str, row: StridedRow, form: str, kinds: tuple[Type, ...]) -> s
         if wanted is not None and not (isinstance(kind, ScalarType) and kind.name in wanted):
             return f"takes a scalar of {wanted[0]}, not {format_type(kind)}"
     return ""
-
-
-def _example(name: str) -> str:
-    return _examples(name)[0]
 
 
 def _examples(name: str) -> tuple[str, ...]:

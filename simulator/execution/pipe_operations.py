@@ -42,8 +42,8 @@ class Transfer:
     """One DMA instruction between global memory and the unified buffer: `bursts` rows of `burst_bytes`.
 
     Row k moves between byte `gm_address + k * gm_pitch` of argument `argument` and byte `ub_address + k * ub_pitch`.
-    `pipe` is the target's load or store pipe; `load` tells the direction. A load with `pad_byte_pattern` fills the
-    rest of the last 32-byte block of each row with it.
+    `pipe` is the target's load or store pipe; `load` tells the direction. A load with a `pad_pattern` fills the rest
+    of the last 32-byte block of each row with it.
     """
 
     pipe: str

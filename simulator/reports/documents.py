@@ -219,7 +219,7 @@ def shortened(made: Document, key: str, most: int) -> Document:
 
 
 def identifier(words: str) -> str:
-    """Return words as one identifier: `operand_wait` for `operand wait`; keys have no blanks."""
+    """Return words as one identifier, with underscores for blanks: keys have no blanks."""
     return words.replace(" ", "_")
 
 

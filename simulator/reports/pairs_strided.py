@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from castsim.execution.pipe_operations import ControlWrite, PipeBarrier
-from castsim.execution.tree import Block, Lowered, operations
 from castsim.isa.errors import WarningKind, of_kind
 from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import saturation_in_force
 from castsim.machines.strided.plan import (
     CastPlan,
-    ConversionCall,
-    emit_call,
+    element_steps,
     overflow_of,
     plan_cast,
     switched_saturation,
@@ -19,9 +17,6 @@ from castsim.machines.strided.plan import (
 from castsim.machines.strided.strided_instructions import StridedInstruction, StridedOperation
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
-
-_ONE_LANE = 1
-"""Lane mask of a call over one element."""
 
 
 def rows(target: StridedRepeatTarget) -> tuple[PairEntry, ...]:
@@ -122,11 +117,13 @@ def _scratch(target: StridedRepeatTarget, rule: StridedCast) -> ScratchSequence 
     plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, Saturation.OFF, scratch=True)
     if plan.sequence is None:
         return None
-    call = ConversionCall(repeats=1, dst=0, src=0, dst_stride=0, src_stride=0, mask=_ONE_LANE)
-    issued = operations(Lowered(0, Block(tuple(emit_call(target, plan, call, 0)))), None)
     return ScratchSequence(
         steps=plan.sequence.steps,
-        operations=tuple(_described(operation) for operation in issued if isinstance(operation, StridedOperation)),
+        operations=tuple(
+            _described(operation)
+            for operation in element_steps(target, plan)
+            if isinstance(operation, StridedOperation)
+        ),
         status=plan.sequence.status,
         source=plan.sequence.source,
     )

@@ -12,8 +12,8 @@ from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.strided_instructions import StridedInstruction
-from castsim.machines.strided.strided_lowering import lower_work
 from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

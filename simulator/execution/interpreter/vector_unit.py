@@ -225,7 +225,7 @@ class CopyRegisters:
     pad: bytes = bytes(1)
 
     def set(self, mnemonic: str, first: int, second: int) -> None:
-        """Store the values of `set_loop_size_...` and `set_loopN_stride_...`."""
+        """Store the two values of a statement that sets the sizes or the strides of a loop."""
         self.numbers[LOOP_REGISTERS[mnemonic]] = first, second
 
     def loops(self, way: str) -> tuple[Level, ...]:

@@ -1,7 +1,7 @@
 """Violations of the order of a program: races, mismatched flags, unwritten bytes.
 
 The program is followed through its flags and barriers without times, so a finding may occur at some speed of the pipes,
-even if this run would not show it. Trips of loops are not unrolled; see `unfolding` for the assumptions.
+even if this run would not show it. Trips of loops are not unrolled; see `race_detector` for the assumptions.
 """
 
 from __future__ import annotations

@@ -5,25 +5,25 @@ The extents come from the address fields of the executed operations, never from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from castsim.execution.pipe_operations import ControlWrite, PipeBarrier, check_equal_regions, check_overlap, check_tile
-from castsim.execution.tree import Block, Deltas, Loop, Node, Tile, TileCast, loop_of
-from castsim.isa.dataclass import dataclass
+from castsim.execution.pipe_operations import check_equal_regions, check_overlap, check_tile
+from castsim.execution.tree import Block, Deltas, Loop, Node, Tile, TileCast, width
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ScratchError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileType
+from castsim.machines.strided.kernel_sequence import KernelSequence
 from castsim.machines.strided.plan import (
     NOTHING,
     CastPlan,
-    ConversionCall,
     ScratchNeed,
-    emit_call,
+    append_call,
+    conversion,
     plan_cast,
+    plan_of,
     scratch_formula,
     scratch_need,
-    start_ctrl,
-    timing_of,
 )
 from castsim.machines.strided.strided_instructions import Stream, StridedInstruction, stream_extent
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -84,9 +84,7 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
             destroys unread elements.
         ScratchError: the tmp tile is smaller than the sequence needs; the message states the missing bytes.
     """
-    plan = plan_cast(
-        target, cast.src.format, cast.dst.format, cast.rounding, cast.saturation, scratch=cast.tmp is not None
-    )
+    plan = plan_of(target, cast)
     if target.option("count_mask_at_start"):
         raise IllegalError(
             "count mode is on (option count_mask_at_start): it would read the lane masks of a cast as counts",
@@ -104,9 +102,12 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
 
 def emit_cast(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> SplitCast:
     """Split one tile cast without the checks of `lower_cast`."""
-    lowering = _CastSplit(target, plan, cast)
-    body = Block((lowering.write_ctrl(plan.ctrl), *lowering.emit(), lowering.write_ctrl(start_ctrl(target))))
-    return SplitCast(body, plan, tuple(lowering.warnings))
+    sequence, split = KernelSequence(target), _CastSplit(target, plan, cast)
+    sequence.add((sequence.control("ctrl", plan.ctrl),))
+    split.append(sequence)
+    sequence.mask(sequence.full)
+    sequence.add((sequence.control("ctrl", sequence.normal_ctrl),))
+    return SplitCast(sequence.close(), plan, tuple(split.warnings))
 
 
 def _check_unread_tail(plan: CastPlan, cast: TileCast) -> None:
@@ -151,101 +152,74 @@ def _check_scratch(
         )
 
 
+@dataclass(frozen=True, slots=True)
 class _CastSplit:
     """One tile cast being split; collects warnings on the way."""
 
-    def __init__(self, target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> None:
-        self.target = target
-        self.plan = plan
-        self.cast = cast
-        self.full_mask = (1 << target.repeat.mask_lanes) - 1
-        self.warnings: list[WarningText] = []
+    target: StridedRepeatTarget
+    plan: CastPlan
+    cast: TileCast
+    warnings: list[WarningText] = field(default_factory=list)
 
-    def write_ctrl(self, value: int) -> ControlWrite:
-        return ControlWrite("ctrl", value, pipe=self.target.pipes.scalar)
-
-    def emit(self) -> Iterator[Node]:
-        """Yield head and tail."""
+    def append(self, sequence: KernelSequence) -> None:
+        """Append head and tail."""
         rule, dst, src = self.plan.rule, self.cast.dst, self.cast.src
         whole, rest = divmod(dst.valid_cols, rule.lanes)
+        packed = any(tile.element_bits > tile.format.bits == 4 for tile in (dst, src))
+
+        def head(inner: KernelSequence, row: int) -> None:
+            """All whole repeats of one row, at most the repeat limit per call."""
+            if whole > inner.limit and packed:
+                self._warn(f"{dst.valid_cols} columns: later calls on a 4-bit row start at twice their packed offset")
+            strides = (rule.dst_repeat_stride, rule.src_repeat_stride)
+            for first, repeats in inner.pieces(whole):
+                self._call(inner, (repeats, inner.full), (row, first * rule.lanes), strides)
+
         if whole:
-            yield from loop_of(dst.valid_rows, lambda row: self._head_row(row, whole))
-        if rest and dst.valid_rows:
-            if whole and self._is_packed(dst) | self._is_packed(src):
-                self._warn(
-                    WarningKind.STRIDE,
-                    f"{dst.valid_cols} columns: the tail of a 4-bit row starts at byte "
-                    f"{whole * rule.lanes} of the row, twice the offset of its packed data",
-                )
-            mask = (1 << rest) - 1
-            yield self._write_mask(mask)
-            yield from self._tail(whole * rule.lanes, mask)
-            yield self._write_mask(self.full_mask)
-
-    def _head_row(self, row: int, whole: int) -> Block:
-        """Yield all whole repeats of one row, at most the repeat limit per call."""
-        rule, limit = self.plan.rule, self.target.repeat.max_repeats
-        if whole > limit and self._is_packed(self.cast.dst) | self._is_packed(self.cast.src):
-            columns = self.cast.dst.valid_cols
-            text = f"{columns} columns: later calls on a 4-bit row start at twice their packed offset"
-            self._warn(WarningKind.STRIDE, text)
-        calls: list[Node] = []
-        for first in range(0, whole, limit):
-            calls += self._call(
-                min(limit, whole - first),
-                self._address(self.cast.dst, row, first * rule.lanes),
-                self._address(self.cast.src, row, first * rule.lanes),
-                rule.dst_repeat_stride,
-                rule.src_repeat_stride,
-                self.full_mask,
-            )
-        return Block(tuple(calls))
-
-    def _tail(self, column: int, mask: int) -> Iterator[Node]:
-        """Yield the leftover columns of all rows: one repeat per row, at most the repeat limit per call."""
-        dst, src, limit = self.cast.dst, self.cast.src, self.target.repeat.max_repeats
-        for first in range(0, dst.valid_rows, limit):
-            yield from self._call(
-                min(limit, dst.valid_rows - first),
-                self._address(dst, first, column),
-                self._address(src, first, column),
-                self._row_stride(dst),
-                self._row_stride(src),
-                mask,
-            )
-
-    def _call(self, repeats: int, dst: int, src: int, dst_stride: int, src_stride: int, mask: int) -> Iterator[Node]:
-        """Yield one conversion of `repeats` repeats: a single instruction, or the pair's sequence through scratch."""
-        call = ConversionCall(repeats, dst, src, dst_stride, src_stride, mask)
-        if self.plan.sequence is not None and self.cast.tmp is not None:
-            yield from emit_call(self.target, self.plan, call, self.cast.tmp.address)
+            sequence.each(dst.valid_rows, head)
+        if not rest or not dst.valid_rows:
             return
-        plan, rule = self.plan, self.plan.rule
-        if rule.action == "scaled":
-            yield ControlWrite("deqscale", self.target.dequantisation_scale.code, pipe=self.target.pipes.scalar)
-            yield PipeBarrier(self.target.pipes.vector)
-        yield StridedInstruction(
-            mnemonic=plan.mnemonic,
-            timing=timing_of(self.target, plan),
-            repeats=repeats,
-            lanes=rule.lanes,
-            mask=mask,
-            destination=Stream(dst, plan.dst, 1, self._field(plan.mnemonic, dst_stride, repeats)),
-            sources=(Stream(src, plan.src, 1, self._field(plan.mnemonic, src_stride, repeats)),),
-            action=plan.action,
-            pipe=self.target.pipes.vector,
-        )
+        if whole and packed:
+            self._warn(
+                f"{dst.valid_cols} columns: the tail of a 4-bit row starts at byte {whole * rule.lanes} of the row, "
+                "twice the offset of its packed data"
+            )
+        mask = (1 << rest) - 1
+        sequence.mask(mask)
+        for first, repeats in sequence.pieces(dst.valid_rows):
+            strides = (self._row_stride(dst), self._row_stride(src))
+            self._call(sequence, (repeats, mask), (first, whole * rule.lanes), strides)
 
-    def _field(self, mnemonic: str, stride: int, repeats: int) -> int:
+    def _call(
+        self, sequence: KernelSequence, extent: tuple[int, int], start: tuple[int, int], strides: tuple[int, int]
+    ) -> None:
+        """Append one conversion of (repeats, mask) from a row and column on: an instruction, or the pair's sequence
+        through scratch."""
+        plan, (row, column) = self.plan, start
+        dst, src = (
+            Stream(tile.address + row * tile.row_pitch + column * tile.element_bits // 8, tile.format, 1, stride)
+            for tile, stride in zip((self.cast.dst, self.cast.src), strides, strict=True)
+        )
+        if plan.sequence is not None and self.cast.tmp is not None:
+            append_call(sequence, plan, extent, dst, src, self.cast.tmp.address)
+            return
+        if plan.rule.action == "scaled":
+            sequence.add((sequence.control("deqscale", self.target.dequantisation_scale.code),))
+            sequence.barrier()
+        dst, src = (replace(one, repeat_stride=self._field(one.repeat_stride, extent[0])) for one in (dst, src))
+        sequence.add((conversion(sequence, plan, extent, dst, src),))
+
+    def _field(self, stride: int, repeats: int) -> int:
         """Return a repeat stride as the instruction word holds it."""
-        bits = self.target.repeat.repeat_stride_field_bits
+        name, bits = self.plan.mnemonic, self.target.repeat.repeat_stride_field_bits
         for narrow in self.target.narrow_strides:
-            if mnemonic in narrow.mnemonics:
+            if name in narrow.mnemonics:
                 bits = narrow.repeat_stride_field_bits
         kept = stride & ((1 << bits) - 1)
         if kept != stride and repeats > 1:
-            text = f"{mnemonic}: repeat stride {stride} does not fit {bits} bits and becomes {kept}: rows are misplaced"
-            self._warn(WarningKind.STRIDE, text)
+            self._warn(
+                f"{name}: repeat stride {stride} does not fit {bits} bits and becomes {kept}: rows are misplaced"
+            )
         return kept
 
     def _row_stride(self, tile: Tile) -> int:
@@ -253,18 +227,8 @@ class _CastSplit:
         elements_per_row = tile.cols & ((1 << self.target.repeat.row_stride_operand_bits) - 1)
         return elements_per_row * tile.element_bits // 8 // self.target.repeat.block_bytes
 
-    def _address(self, tile: Tile, row: int, column: int) -> int:
-        """Return an address advanced by elements, each `element_bits` wide."""
-        return tile.address + row * tile.row_pitch + column * tile.element_bits // 8
-
-    def _write_mask(self, mask: int) -> ControlWrite:
-        return ControlWrite("mask", mask, pipe=self.target.pipes.vector)
-
-    def _is_packed(self, tile: Tile) -> bool:
-        return tile.element_bits > tile.format.bits and tile.format.bits == 4
-
-    def _warn(self, kind: WarningKind, text: str) -> None:
-        warning = WarningText(kind, text)
+    def _warn(self, text: str) -> None:
+        warning = WarningText(WarningKind.STRIDE, text)
         if warning not in self.warnings:
             self.warnings.append(warning)
 
@@ -364,34 +328,25 @@ class ScratchAuditor:
 def scratch_extent(body: Block, base: int) -> int:
     """Return the number of bytes from `base` on that the operations of a cast touch: 0 if none."""
     end = base
-    for operation, reach in _moved(body, None):
-        for stream, (_, furthest) in zip((operation.destination, *operation.sources), reach, strict=True):
+    for operation, moves in _furthest(body, None):
+        for stream, move in zip((operation.destination, *operation.sources), moves, strict=True):
             if stream.address >= base:
-                last = stream_extent(stream, operation.repeats, operation.lanes, operation.mask)[1]
-                end = max(end, last + furthest)
+                end = max(end, stream_extent(stream, operation.repeats, operation.lanes, operation.mask)[1] + move)
     return end - base
 
 
-def _moved(
-    node: Node, moves: list[list[tuple[int, int]]] | None
-) -> Iterator[tuple[StridedInstruction, list[tuple[int, int]]]]:
-    """Yield each vector operation once, with the least and greatest distance that loops move its addresses."""
+def _furthest(node: Node, moves: Sequence[Deltas] | None) -> Iterator[tuple[StridedInstruction, Deltas]]:
+    """Yield each vector operation once, with the greatest distances that loops move its addresses."""
     if isinstance(node, Block):
         start = 0
         for item in node.items:
-            end = start + (item.width if isinstance(item, Block | Loop) else 1)
-            yield from _moved(item, None if moves is None else moves[start:end])
+            end = start + width(item)
+            yield from _furthest(item, None if moves is None else moves[start:end])
             start = end
     elif isinstance(node, Loop):
-        own = [_ranges(steps, node.trips) for steps in node.steps]
-        yield from _moved(node.body, own if moves is None else [_sum(a, b) for a, b in zip(own, moves, strict=True)])
+        own = [tuple(max(0, step * (node.trips - 1)) for step in steps) for steps in node.steps]
+        outer = [(0,) * len(steps) for steps in own] if moves is None else moves
+        both = [tuple(map(sum, zip(*pair, strict=True))) for pair in zip(own, outer, strict=True)]
+        yield from _furthest(node.body, both)
     elif isinstance(node, StridedInstruction):
-        yield node, [(0, 0)] * len(node.addresses) if moves is None else moves[0]
-
-
-def _ranges(steps: Deltas, trips: int) -> list[tuple[int, int]]:
-    return [(min(0, step * (trips - 1)), max(0, step * (trips - 1))) for step in steps]
-
-
-def _sum(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [(a + c, b + d) for (a, b), (c, d) in zip(one, two, strict=True)]
+        yield node, (0,) * len(node.addresses) if moves is None else moves[0]

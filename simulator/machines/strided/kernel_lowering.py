@@ -10,32 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from castsim.execution.pipe_operations import BLOCK
-from castsim.execution.tree import Block, ResolvedTileOp, Tile, TileCast, loop_of
+from castsim.execution.tree import Block, ResolvedTileOp, Tile, TileCast
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs, pairs_of
-from castsim.execution.vector_operations.shapes import is_column
+from castsim.execution.vector_operations.target_rules import extreme_scratch
 from castsim.isa.dataclass import replace
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, closest
 from castsim.isa.formats import FloatFormat, Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
-from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS
+from castsim.isa.pto.vector_operations import PAIR_BYTES
+from castsim.machines.strided import kernels_elementwise  # noqa: F401 - it registers its layouts
 from castsim.machines.strided.audit import emit_cast
 from castsim.machines.strided.kernel_sequence import (
+    BITS,
+    LAYOUTS,
     KernelSequence,
     LineRegion,
     Operand,
+    lays_out,
     operand_of,
     packed,
     scratch_of,
     words,
 )
-from castsim.machines.strided.kernels_elementwise import (
-    always,
-    merges_of,
-    never,
-)
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.strided_instructions import Stream, StridedInstruction
-from castsim.targets.strided_repeat import StridedOperation
+from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 # Quantisation to 8 bits and the way back (docs/reference/pto.md section 7.12).
 #
@@ -59,6 +58,7 @@ from castsim.targets.strided_repeat import StridedOperation
 Join = Callable[[int, int, Operand], None]
 
 
+@lays_out("row_reduction")
 def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions of a row reduction: the elementwise one, then the reducing one if there is one."""
     (joining, *reducing), src = kernel.instructions, work.sources[0]
@@ -187,6 +187,7 @@ def _finish_on_scalars(sequence: KernelSequence, rows: int, elements: int) -> No
     sequence.work_of_scalars(rows, *["read"] * elements, "arithmetic")
 
 
+@lays_out("row_broadcast")
 def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions that combine every row with its element of a vector, then those on the results."""
     joining, *others = kernel.instructions
@@ -197,9 +198,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
     def join(first: int, rows: int, blocks: Operand) -> None:
         operands = [operand_of(source).at(first) for source in work.sources]
         operands[place] = blocks
-        sequence.cover(
-            joining, LineRegion(rows, region.length), dst.at(first), operands, merges=merges_of(sequence.target, kernel)
-        )
+        sequence.cover(joining, LineRegion(rows, region.length), dst.at(first), operands)
 
     if values.type.block_layout == "row_major":
         join(0, region.lines, Operand(values.address, values.format, values.row_pitch, shared=True))
@@ -207,7 +206,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
         join_spread(sequence, work, values, region.lines, join)
     for instruction in others:
         sequence.barrier()
-        sequence.cover(instruction, region, dst, (dst,), merges=always)
+        sequence.cover(instruction, region, dst, (dst,), merges="always")
 
 
 def broadcast_place(work: ResolvedTileOp) -> int:
@@ -235,6 +234,7 @@ def join_spread(sequence: KernelSequence, work: ResolvedTileOp, values: Tile, ro
         join(first, count, Operand(start, values.format, BLOCK, shared=True))
 
 
+@lays_out("row_expansion")
 def lower_row_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append a row expansion: for every row, read its element and fill the row with it in count mode."""
     dst, fmt = work.dst, words(work.dst.format)
@@ -249,6 +249,7 @@ def lower_row_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel:
     sequence.each(dst.valid_rows, row)
 
 
+@lays_out("quantisation")
 def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a quantisation: for each parameter, spread it and combine it in place; then the three casts."""
     source, *parameters = work.sources
@@ -259,8 +260,7 @@ def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
 
         def join(first: int, rows: int, blocks: Operand, instruction: str = instruction) -> None:
             here = place.at(first)
-            merges = merges_of(sequence.target, kernel)
-            sequence.cover(instruction, LineRegion(rows, region.length), here, (here, blocks), merges=merges)
+            sequence.cover(instruction, LineRegion(rows, region.length), here, (here, blocks))
 
         join_spread(sequence, work, tile, region.lines, join)
         sequence.barrier()
@@ -284,6 +284,7 @@ def _as(tile: Tile, address: int, element: str) -> Tile:
     )
 
 
+@lays_out("dequantisation")
 def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a dequantisation: widen every row into the result, then apply both parameters to every row.
 
@@ -335,6 +336,7 @@ def _in_count(
 # Sorts, merges and gathers by pattern (docs/reference/pto.md section 7.7).
 
 
+@lays_out("sort")
 def lower_sort(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a sort: row by row, one repeat per group of 32; rows with a shorter last group are copied to tmp and
     padded.
@@ -373,6 +375,7 @@ def lower_sort(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
     sequence.each(source.valid_rows, row)
 
 
+@lays_out("merge")
 def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a merge: row by row, one repeat per four blocks of a tile; lists of several tiles count as one.
 
@@ -394,6 +397,7 @@ def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedO
     sequence.each(work.dst.valid_rows, row)
 
 
+@lays_out("pattern_gather")
 def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a gather by pattern: one instruction in count mode, a repeat for each row; rows are copied separately."""
     (mnemonic,), (source,) = kernel.instructions, work.sources
@@ -403,7 +407,7 @@ def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel:
         length = work.dst.valid_cols
         for number in range(work.dst.valid_rows):
             origin = src.at(number * times + first)
-            sequence.cover("vcopy", LineRegion(1, length), dst.at(number), (origin,), merges=always)
+            sequence.cover("vcopy", LineRegion(1, length), dst.at(number), (origin,), merges="always")
         return
     sequence.enter_count(source.valid_cols)
     for start, rows in sequence.pieces(source.valid_rows):
@@ -412,6 +416,7 @@ def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel:
         sequence.issue(mnemonic, rows, to, (whole,))
 
 
+@lays_out("compare_gather")
 def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a gather by comparison: for every row, compare into tmp, select indices by its bits, count on the scalar
     unit.
@@ -423,7 +428,7 @@ def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kerne
     dst, src, lanes = operand_of(work.dst), operand_of(source), sequence.lanes(source.format)
     repeats = -(-source.valid_cols // lanes)
     per_repeat = lanes // 8
-    bits = packed(tmp.address, format_named("i8"), per_repeat, per_repeat)
+    bits = packed(tmp.address, BITS, per_repeat, per_repeat)
 
     def row(inner: KernelSequence, number: int) -> None:
         whole = src.at(number).along(inner.repeat_blocks)
@@ -446,152 +451,125 @@ def _stride_of(work: ResolvedTileOp) -> tuple[int, int]:
     return times, digits.index("1")
 
 
-# Comparisons into packed bits, and selection by them.
+# Arg-reductions: the place of the greatest or least element of every row or column (docs/reference/pto.md 7.4, 7.5).
 #
-# A comparison takes whole repeats and packs one bit per lane (docs/reference/pto.md section 7.3). The sequences of the
-# selections are those that make both the published issue cycles of tsel (19 for one row, 67 for four) and the model's
-# own figures (tsel 48 and 150, tsels 23 for two rows and 83 for 32) come out; the tile's mask has a row pitch of its
-# own, so each row is an instruction.
-
-_BITS = format_named("i8")
-_WORDS = format_named("i16")
+# Rows, as stated: one reducing instruction gives a pair of value and place for each repeat, another sorts out values
+# and places; where a row has several repeats, a second stage does so with their values; the scalar unit, between
+# flags, makes the result of what is left. Columns: no source; compared row by row with the best so far, which lies in
+# tmp. Where the steps lie in tmp is assumed.
 
 
-def _bits(tile: Tile, row: int, lanes: int, repeat: int = 0) -> Stream:
-    """Return the bits of a row, `lanes` per repeat."""
-    return packed(tile.address + row * tile.row_pitch + repeat * lanes // 8, _BITS, lanes // 8, lanes // 8)
-
-
-def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a comparison: whole repeats of every row; `ne` inverts `eq` over the whole destination tile."""
-    first, lanes = work.sources[0], sequence.lanes(work.sources[0].format)
-    (mnemonic,) = kernel.instructions
-    repeats = -(-first.valid_cols // lanes)
-    sequence.add((sequence.control("mask", sequence.full, changes=False),))
-
-    def row(inner: KernelSequence, number: int) -> None:
-        for begin, count in inner.pieces(repeats):
-            moved = (operand_of(source).at(number, begin * lanes) for source in work.sources)
-            dst = _bits(work.dst, number, lanes, begin)
-            row = f"{mnemonic}_partial" if count * lanes // 8 % BLOCK else mnemonic
-            origins = [one.along(inner.repeat_blocks) for one in moved]
-            inner.add((inner.vector(mnemonic, count, dst, origins, mask=inner.full, lanes=lanes, timing=row),))
-
-    sequence.each(first.valid_rows, row)
-    sequence.add((sequence.control("mask", sequence.full, changes=False),))
-    if work.mode == "ne":
+@lays_out("row_argument")
+def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append a row arg-reduction: reduce every repeat to a pair, separate the pairs, repeat for longer rows, finish on
+    scalars."""
+    reduce, separate = kernel.instructions
+    (src,), tmp = work.sources, scratch_of(work)
+    size, rows = src.element_bits // 8, src.valid_rows
+    lanes = sequence.lanes(src.format)
+    pieces = -(-src.valid_cols // lanes)
+    places = extreme_scratch(src, sequence.target.repeat.repeat_bytes)
+    origin, step = operand_of(src), 2 * size
+    limit = sequence.limit if origin.line_step // BLOCK <= sequence.target.repeat.max_repeat_stride else 1
+    for piece in range(pieces):
+        sequence.mask(sequence.prefix(src.valid_cols - piece * lanes, src.format))
+        line = origin.at(column=piece * lanes)
+        for first in range(0, rows, limit):
+            pairs = packed(tmp.address + (first * pieces + piece) * step, src.format, pieces * step, 2)
+            sequence.issue(reduce, min(limit, rows - first), pairs, (line.at(first).down(),))
+    left = 1
+    sequence.mask(sequence.full)
+    if pieces > 1:
+        for place in (places.values, places.places):
+            _separate(sequence, separate, rows * pieces, src.format, tmp.address, tmp.address + place)
         sequence.barrier()
-        tile = operand_of(work.dst, _WORDS)
-        sequence.cover("vnot", LineRegion(1, work.dst.size // tile.size), tile, (tile,), merges=always)
+        sequence.mask(sequence.prefix(pieces, src.format))
+        left = -(-pieces // lanes)
+        for first, repeats in sequence.pieces(rows):
+            start = tmp.address + places.values + first * pieces * size
+            values = packed(start, src.format, pieces * size, min(pieces, lanes))
+            pairs = packed(tmp.address + places.second + first * step, src.format, step, 2)
+            sequence.issue(reduce, repeats, pairs, (values,))
+        sequence.mask(sequence.full)
+    else:
+        _separate(sequence, separate, rows, src.format, tmp.address, tmp.address + places.values)
+    _finish(sequence, rows, 1 if pieces == 1 else 2 * left)
 
 
-def lower_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a selection: per row, load the address of its mask into tmp and the compare mask register, then select."""
-    tmp, mask = work.tmp, work.mask
-    assert tmp is not None
-    assert mask is not None
-    length, lanes = work.dst.valid_cols, sequence.lanes(work.dst.format)
-    address = Stream(tmp.address, tmp.format, 1, 0)
-    one_block = (1 << sequence.block_elements(tmp.format)) - 1
-    whole, rest = divmod(length, lanes)
-
-    def row(inner: KernelSequence, number: int) -> None:
-        inner.add((inner.control("mask", one_block), inner.vector("vector_dup", 1, address, mask=one_block)))
-        inner.barrier()
-        inner.add((inner.control("cmpmask", tmp.address),))
-        inner.barrier()
-        operands = [operand_of(tile).at(number) for tile in (work.dst, *work.sources)]
-        for first, repeats, chosen in ((0, whole, inner.full), (whole, 1 if rest else 0, (1 << rest) - 1)):
-            if repeats:
-                to, *origins = (one.at(column=first * lanes).along(inner.repeat_blocks) for one in operands)
-                sources = (*origins, _bits(mask, number, lanes, first))
-                selected = inner.vector(kernel.instructions[0], repeats, to, sources, mask=chosen)
-                inner.add((inner.control("mask", chosen), selected))
-
-    sequence.add((sequence.control("ctrl", sequence.normal_ctrl),))
-    sequence.each(work.dst.valid_rows, row)
-    sequence.add((sequence.control("ctrl", sequence.normal_ctrl), sequence.control("mask", sequence.full)))
-
-
-def lower_scalar_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a selection by a scalar, in count mode: the scalar into tmp, then per row the mask's address and the
-    selection."""
-    tmp, mask = work.tmp, work.mask
-    assert tmp is not None
-    assert mask is not None
-    dst, src, lanes = operand_of(work.dst), operand_of(work.sources[0]), sequence.lanes(work.dst.format)
-    region, scalar = LineRegion(work.dst.valid_rows, work.dst.valid_cols), operand_of(tmp, work.dst.format)
-    sequence.add((sequence.scalar("arithmetic"),))
+def _separate(sequence: KernelSequence, mnemonic: str, pairs: int, fmt: Format, start: int, to: int) -> None:
+    """Pack one member of each pair."""
+    lanes, size = sequence.lanes(fmt), fmt.storage_bits // 8
     sequence.barrier()
-    sequence.enter_count(region.length)
+    for first, repeats in sequence.pieces(-(-2 * pairs // lanes)):
+        half = lanes // 2 * size
+        chosen = packed(to + first * half, fmt, half, min(lanes // 2, pairs))
+        whole = packed(start + first * lanes * size, fmt, lanes * size, min(lanes, 2 * pairs))
+        sequence.issue(mnemonic, repeats, chosen, (whole,))
 
-    scalars = packed(scalar.address, scalar.format, 0, 1)
+
+def _finish(sequence: KernelSequence, rows: int, reads: int) -> None:
+    """Append the scalar work that computes the result of every row from elements of tmp."""
+    sequence.await_vector()
+    sequence.work_of_scalars(rows, *["read"] * reads, *["arithmetic"] * (reads > 1), "write", "loop")
+    sequence.await_scalar()
+
+
+@lays_out("column_argument")
+def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append a column arg-reduction: start from row 0; for every further row compare, keep the better element and its
+    number."""
+    compare, better = kernel.instructions
+    (src,), tmp = work.sources, scratch_of(work)
+    length, rows = src.valid_cols, operand_of(src)
+    dst, best = operand_of(work.dst), operand_of(tmp, src.format)
+    sequence.enter_count(length)
+    sequence.add(sequence.counted("vector_dup", length, dst, ()))
+    if src.valid_rows == 1:
+        return
+    sequence.leave_count()
+    sequence.mask(sequence.full)
+    sequence.add((sequence.copy(best, rows, length * rows.size),))
+    sequence.barrier()
+    lanes = sequence.lanes(src.format)
+    bits = tmp.address + -(-length * rows.size // BLOCK) * BLOCK
+    sequence.enter_count(length)
 
     def row(inner: KernelSequence, number: int) -> None:
-        inner.add((inner.control("cmpmask", mask.address), inner.control("mask", region.length)))
-        done = 0
-        for operation in inner.counted(kernel.instructions[0], region.length, dst.at(number), (src.at(number),)):
-            extra = (replace(scalars, block_stride=0), _bits(mask, number, lanes, done))
-            inner.add((replace(operation, sources=(*operation.sources, *extra), timing="vsel_scalar"),))
-            done += operation.repeats
+        line = rows.at(number + 1)
+        for first in range(0, length, lanes):
+            found = packed(bits + first // 8, BITS, lanes // 8, -(-min(lanes, length - first) // 8))
+            origins = [one.at(column=first).along(sequence.repeat_blocks) for one in (line, best)]
+            mask = sequence.prefix(length - first, src.format)
+            inner.add((inner.vector(compare, 1, found, origins, mask=mask, lanes=lanes),))
+        inner.barrier()
+        inner.add(inner.counted(better, length, best, (best, line)))
+        inner.add((inner.control("cmpmask", bits),))
+        inner.add(inner.counted("vector_dup", length, dst, ()))
+        inner.barrier()
 
-    sequence.each(region.lines, row)
-
-
-# Moves and padding: whole blocks are copied, everything outside is filled.
-#
-# The published rows of tmov are a block per cycle and five cycles per copy instruction, one per row unless the tile is
-# fully valid (docs/reference/a2a3.md section 6.3: 1029, 1323 and 120 cycles). They are the same for column-major
-# tiles, whose copies are therefore counted by rows as well, whatever bytes each of them takes; what all of them move
-# is said elsewhere. How tfillpad fills is assumed.
+    sequence.each(src.valid_rows - 1, row)
 
 
-def lower_move(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
-    """Append a move: copies of the elements that both tiles have."""
-    src, dst = work.sources[0], work.dst
-    rows, cols = min(src.valid_rows, dst.valid_rows), min(src.valid_cols, dst.valid_cols)
-    _copy(sequence, dst, src, LineRegion(rows, cols))
+def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
+    """Return the instructions of one vector operation with a valid region that is not empty.
 
-
-def lower_fill(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
-    """Append a fill: copies of the source, unless it is the destination, and the padding around it."""
-    src, dst = work.sources[0], work.dst
-    if not VECTOR_OPERATIONS[work.mnemonic].in_place and src.valid_rows and src.valid_cols:
-        _copy(sequence, dst, src, LineRegion(src.valid_rows, src.valid_cols))
-        sequence.barrier()
-    _fill(sequence, dst, src)
-
-
-def _copy(sequence: KernelSequence, dst: Tile, src: Tile, region: LineRegion) -> None:
-    """Copy rows in whole blocks, all at once if they are contiguous."""
-    size = src.element_bits // 8
-    length = region.length * size
-    # The rows of a column-major tile may begin inside a block; which blocks their copies touch is no fact.
-    steps = [tile.row_pitch // BLOCK * BLOCK if is_column(tile) else tile.row_pitch for tile in (dst, src)]
-    to, origin = (Operand(tile.address, tile.format, step) for tile, step in zip((dst, src), steps, strict=True))
-    if dst.row_pitch == src.row_pitch == length:
-        sequence.add((sequence.copy(to, origin, region.lines * length),))
-        return
-    sequence.add(loop_of(region.lines, lambda row: Block((sequence.copy(to.at(row), origin.at(row), length),))))
-
-
-def _fill(sequence: KernelSequence, dst: Tile, src: Tile) -> None:
-    """Fill right of the source's valid columns, then the rows below its valid rows."""
-    fmt = words(dst.format)
-    unit, size = fmt.storage_bits // 8, dst.element_bits // 8
-    start, end = src.valid_cols * size, dst.cols * size
-    whole = -(-start // BLOCK) * BLOCK
-    rows, base = min(src.valid_rows, dst.valid_rows), Operand(dst.address, fmt, dst.row_pitch)
-    kept = sequence.target.tile_arithmetic.equal_pad_keeps_source and src.type.pad == dst.type.pad
-    if rows and start < whole and not kept:
-        first = start % BLOCK // unit
-        sequence.mask((1 << BLOCK // unit) - (1 << first))
-        for line, repeats in sequence.pieces(rows):
-            stream = Stream(base.at(line).address + whole - BLOCK, fmt, 1, dst.row_pitch // BLOCK)
-            sequence.issue("vector_dup", repeats, stream)
-    if rows and whole < end:
-        region = LineRegion(rows, (end - whole) // unit)
-        sequence.cover("vector_dup", region, base.at(column=whole // unit), (), merges=never)
-    below = dst.valid_rows - src.valid_rows
-    if below > 0:
-        sequence.cover("vector_dup", LineRegion(below, end // unit), base.at(src.valid_rows), (), merges=always)
+    Raises:
+        IllegalError: the operation does not exist, or masks are counts when the kernel starts.
+    """
+    kernel = target.tile_operation(work.mnemonic)
+    if kernel is None:
+        raise IllegalError(
+            f"pto.{work.mnemonic} is not modelled on {target.name}",
+            span=work.span,
+            legal=closest(work.mnemonic, [rule.mnemonic for rule in target.tile_operations]),
+        )
+    if target.option("count_mask_at_start"):
+        raise IllegalError(
+            f"count mode is on (option count_mask_at_start): it would read the lane masks of {work.mnemonic} as counts",
+            span=work.span,
+            legal=("count_mask_at_start = 0",),
+        )
+    separate = kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate"
+    sequence = KernelSequence(target, "never" if separate else kernel.lines)
+    LAYOUTS[kernel.structure](sequence, work, kernel)
+    return sequence.close()

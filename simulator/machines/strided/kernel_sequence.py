@@ -16,15 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from castsim.execution.pipe_operations import BLOCK, ControlWrite, FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.tree import Block, Node, ResolvedTileOp, Tile, loop_of
-from castsim.execution.vector_operations.target_rules import extreme_scratch
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
-from castsim.machines.strided.plan import start_ctrl, with_bit
-from castsim.machines.strided.strided_instructions import Stream, StridedInstruction, TimedArithmetic
+from castsim.machines.strided.strided_instructions import Action, Stream, StridedInstruction, start_ctrl, with_bit
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
-_ACTION = TimedArithmetic()
+BITS, WORDS = format_named("i8"), format_named("i16")
+"""The formats of packed bits and of lanes that move pairs of bytes."""
 _HALF_LANES = "_half_lanes"
 """Ending of the timing rows of instructions under a mask of at most half the lanes."""
 
@@ -70,7 +69,7 @@ class LineRegion:
 
 def words(fmt: Format) -> Format:
     """Return the format for instructions without 8-bit lanes: pairs of bytes."""
-    return format_named("i16") if fmt.storage_bits < 16 else fmt
+    return WORDS if fmt.storage_bits < 16 else fmt
 
 
 def operand_of(tile: Tile, fmt: Format | None = None) -> Operand:
@@ -102,8 +101,10 @@ def scratch_of(work: ResolvedTileOp) -> Tile:
 class KernelSequence:
     """The instructions of one operation, in issue order. Mask and count mode are written only when they change."""
 
-    def __init__(self, target: StridedRepeatTarget) -> None:
+    def __init__(self, target: StridedRepeatTarget, lines: str = "never") -> None:
+        """Begin one; for the words of `lines` see `castsim.targets.strided_repeat.StridedOperation`."""
         self.target = target
+        self.lines = lines
         self.full = (1 << target.repeat.mask_lanes) - 1
         self.limit = target.repeat.max_repeats
         self.normal_ctrl = start_ctrl(target)
@@ -134,7 +135,7 @@ class KernelSequence:
         """Append a loop; `make` appends the nodes of a trip, after which mask and count mode are restored."""
 
         def trip(number: int) -> Block:
-            inner = KernelSequence(self.target)
+            inner = KernelSequence(self.target, self.lines)
             make(inner, number)
             return inner.close()
 
@@ -216,22 +217,27 @@ class KernelSequence:
         mask: int | None = None,
         lanes: int | None = None,
         timing: str | None = None,
+        row: str | None = None,
+        action: Action = None,
     ) -> StridedInstruction:
-        """Return one instruction under the current mask, or under `mask` in count mode."""
+        """Return one instruction under the current mask, or under `mask` in count mode.
+
+        `timing` is the instruction whose cycles it takes, by default its own; `row` the row of that table.
+        """
         if mask is None:
             mask = self._mask
-        element = dst.format.name
-        half = lanes is None and 0 < mask < 1 << self.lanes(dst.format) // 2
-        row = self.target.timing_row(f"{mnemonic}{_HALF_LANES}", element) if half else None
+        timing, element = timing or mnemonic, dst.format.name
+        if row is None and lanes is None and 0 < mask < 1 << self.lanes(dst.format) // 2:
+            row = self.target.timing_row(f"{timing}{_HALF_LANES}", element)
         return StridedInstruction(
             mnemonic=mnemonic,
-            timing=row or self.target.timing_row(timing or mnemonic, element) or mnemonic,
+            timing=row or self.target.timing_row(timing, element) or timing,
             repeats=repeats,
             lanes=lanes or self.lanes(dst.format),
             mask=mask,
             destination=dst,
             sources=tuple(sources),
-            action=_ACTION,
+            action=action,
             pipe=self.target.pipes.vector,
         )
 
@@ -253,30 +259,39 @@ class KernelSequence:
 
         self.calls(region.lines, limit, call)
 
-    def columns(self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand]) -> None:
+    def columns(
+        self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand], timing: str | None = None
+    ) -> None:
         """Cover a region in the columns form."""
         lanes = self.lanes(dst.format)
         for column in range(0, region.length, lanes):
             width = min(lanes, region.length - column)
             moved = [operand.at(column=column) for operand in (dst, *sources)]
-            self.down(mnemonic, LineRegion(region.lines, width), moved[0], moved[1:])
+            self.down(mnemonic, LineRegion(region.lines, width), moved[0], moved[1:], timing)
+
+    def parts(self, elements: int, fmt: Format) -> Iterator[tuple[int, int, int]]:
+        """Yield the first element, the repeats and the mask of the whole repeats of a line, then of the rest."""
+        lanes = self.lanes(fmt)
+        whole, rest = divmod(elements, lanes)
+        if whole:
+            yield 0, whole, self.full
+        if rest:
+            yield whole * lanes, 1, (1 << rest) - 1
+
+    def along(
+        self, mnemonic: str, first: int, repeats: int, dst: Operand, sources: Sequence[Operand], mask: int | None = None
+    ) -> StridedInstruction:
+        """Return one instruction along a line from an element on; for `mask` see `vector`."""
+        to, *origins = (operand.at(column=first).along(self.repeat_blocks) for operand in (dst, *sources))
+        return self.vector(mnemonic, repeats, to, origins, mask=mask)
 
     def flat(self, mnemonic: str, elements: int, dst: Operand, sources: Sequence[Operand]) -> None:
         """Cover adjacent elements in the flat form."""
-        lanes, operands = self.lanes(dst.format), (dst, *sources)
-        whole, rest = divmod(elements, lanes)
-
-        def call(first: int, repeats: int) -> None:
-            to, *origins = (operand.at(column=first * lanes).along(self.repeat_blocks) for operand in operands)
-            self.issue(mnemonic, repeats, to, origins)
-
-        if whole:
-            self.mask(self.full)
-        for first, repeats in self.pieces(whole):
-            call(first, repeats)
-        if rest:
-            self.mask((1 << rest) - 1)
-            call(whole, 1)
+        lanes = self.lanes(dst.format)
+        for first, repeats, mask in self.parts(elements, dst.format):
+            self.mask(mask)
+            for start, count in self.pieces(repeats):
+                self.add((self.along(mnemonic, first + start * lanes, count, dst, sources),))
 
     def counted(
         self, mnemonic: str, length: int, dst: Operand, sources: Sequence[Operand]
@@ -286,12 +301,8 @@ class KernelSequence:
         The count ends within the last repeat, which is a separate operation here; it starts after the others and
         takes the same time.
         """
-        lanes, operands = self.lanes(dst.format), (dst, *sources)
-        whole, rest = divmod(length, lanes)
-        for first, repeats, mask in ((0, whole, self.full), (whole, 1 if rest else 0, (1 << rest) - 1)):
-            if repeats:
-                to, *origins = (operand.at(column=first * lanes).along(self.repeat_blocks) for operand in operands)
-                yield self.vector(mnemonic, repeats, to, origins, mask=mask)
+        for first, repeats, mask in self.parts(length, dst.format):
+            yield self.along(mnemonic, first, repeats, dst, sources, mask)
 
     def counted_lines(self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand]) -> None:
         """Cover a region in the counted form."""
@@ -305,24 +316,18 @@ class KernelSequence:
         self.leave_count()
 
     def cover(
-        self,
-        mnemonic: str,
-        region: LineRegion,
-        dst: Operand,
-        sources: Sequence[Operand],
-        *,
-        merges: Callable[[LineRegion, int], bool],
+        self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand], merges: str | None = None
     ) -> None:
-        """Cover a region in the form that fits; `merges` tells whether one call takes adjacent lines together.
-
-        `merges` receives the region and the elements of a full repeat.
-        """
+        """Cover a region in the form that fits; one call takes together adjacent lines as `merges`, by default
+        `lines`, says."""
+        merges = merges or self.lines
         operands, lanes = (dst, *sources), self.lanes(dst.format)
         adjacent = all(not one.shared and one.line_step == region.length * one.size for one in operands)
         elements = region.lines * region.length
-        if adjacent and merges(region, lanes):
+        whole, shorter = region.length % lanes == 0, region.length < lanes
+        if adjacent and (merges == "always" or (merges != "never" and whole) or (merges == "up_to_repeat" and shorter)):
             self.flat(mnemonic, elements, dst, sources)
-        elif adjacent and merges(LineRegion(1, lanes), lanes) and region.lines > 1 and region.length > lanes:
+        elif adjacent and merges != "never" and region.lines > 1 and region.length > lanes:
             self.enter_count(elements)
             self.add(self.counted(mnemonic, elements, dst, sources))
         elif not self._strides_fit(operands):
@@ -346,100 +351,11 @@ class KernelSequence:
         return all(operand.line_step // BLOCK <= self.target.repeat.max_repeat_stride for operand in operands)
 
 
-# Arg-reductions: the place of the greatest or least element of every row or column (docs/reference/pto.md 7.4, 7.5).
-#
-# Rows, as stated: one reducing instruction gives a pair of value and place for each repeat, another sorts out values
-# and places; where a row has several repeats, a second stage does so with their values; the scalar unit, between
-# flags, makes the result of what is left. Columns: no source; compared row by row with the best so far, which lies in
-# tmp. Where the steps lie in tmp is assumed.
-
-_BITS = format_named("i8")
+KernelLayout = Callable[[KernelSequence, ResolvedTileOp, StridedOperation], None]
+LAYOUTS: dict[str, KernelLayout] = {}
+"""The functions that append the instructions of a kernel, by its structure."""
 
 
-def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a row arg-reduction: reduce every repeat to a pair, separate the pairs, repeat for longer rows, finish on
-    scalars."""
-    reduce, separate = kernel.instructions
-    (src,), tmp = work.sources, scratch_of(work)
-    size, rows = src.element_bits // 8, src.valid_rows
-    lanes = sequence.lanes(src.format)
-    pieces = -(-src.valid_cols // lanes)
-    places = extreme_scratch(src, sequence.target.repeat.repeat_bytes)
-    origin, step = operand_of(src), 2 * size
-    limit = sequence.limit if origin.line_step // BLOCK <= sequence.target.repeat.max_repeat_stride else 1
-    for piece in range(pieces):
-        sequence.mask(sequence.prefix(src.valid_cols - piece * lanes, src.format))
-        line = origin.at(column=piece * lanes)
-        for first in range(0, rows, limit):
-            pairs = packed(tmp.address + (first * pieces + piece) * step, src.format, pieces * step, 2)
-            sequence.issue(reduce, min(limit, rows - first), pairs, (line.at(first).down(),))
-    left = 1
-    sequence.mask(sequence.full)
-    if pieces > 1:
-        for place in (places.values, places.places):
-            _separate(sequence, separate, rows * pieces, src.format, tmp.address, tmp.address + place)
-        sequence.barrier()
-        sequence.mask(sequence.prefix(pieces, src.format))
-        left = -(-pieces // lanes)
-        for first, repeats in sequence.pieces(rows):
-            start = tmp.address + places.values + first * pieces * size
-            values = packed(start, src.format, pieces * size, min(pieces, lanes))
-            pairs = packed(tmp.address + places.second + first * step, src.format, step, 2)
-            sequence.issue(reduce, repeats, pairs, (values,))
-        sequence.mask(sequence.full)
-    else:
-        _separate(sequence, separate, rows, src.format, tmp.address, tmp.address + places.values)
-    _finish(sequence, rows, 1 if pieces == 1 else 2 * left)
-
-
-def _separate(sequence: KernelSequence, mnemonic: str, pairs: int, fmt: Format, start: int, to: int) -> None:
-    """Pack one member of each pair."""
-    lanes, size = sequence.lanes(fmt), fmt.storage_bits // 8
-    sequence.barrier()
-    for first, repeats in sequence.pieces(-(-2 * pairs // lanes)):
-        half = lanes // 2 * size
-        chosen = packed(to + first * half, fmt, half, min(lanes // 2, pairs))
-        whole = packed(start + first * lanes * size, fmt, lanes * size, min(lanes, 2 * pairs))
-        sequence.issue(mnemonic, repeats, chosen, (whole,))
-
-
-def _finish(sequence: KernelSequence, rows: int, reads: int) -> None:
-    """Append the scalar work that computes the result of every row from elements of tmp."""
-    sequence.await_vector()
-    sequence.work_of_scalars(rows, *["read"] * reads, *["arithmetic"] * (reads > 1), "write", "loop")
-    sequence.await_scalar()
-
-
-def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a column arg-reduction: start from row 0; for every further row compare, keep the better element and its
-    number."""
-    compare, better = kernel.instructions
-    (src,), tmp = work.sources, scratch_of(work)
-    length, rows = src.valid_cols, operand_of(src)
-    dst, best = operand_of(work.dst), operand_of(tmp, src.format)
-    sequence.enter_count(length)
-    sequence.add(sequence.counted("vector_dup", length, dst, ()))
-    if src.valid_rows == 1:
-        return
-    sequence.leave_count()
-    sequence.mask(sequence.full)
-    sequence.add((sequence.copy(best, rows, length * rows.size),))
-    sequence.barrier()
-    lanes = sequence.lanes(src.format)
-    bits = tmp.address + -(-length * rows.size // BLOCK) * BLOCK
-    sequence.enter_count(length)
-
-    def row(inner: KernelSequence, number: int) -> None:
-        line = rows.at(number + 1)
-        for first in range(0, length, lanes):
-            found = packed(bits + first // 8, _BITS, lanes // 8, -(-min(lanes, length - first) // 8))
-            origins = [one.at(column=first).along(sequence.repeat_blocks) for one in (line, best)]
-            mask = sequence.prefix(length - first, src.format)
-            inner.add((inner.vector(compare, 1, found, origins, mask=mask, lanes=lanes),))
-        inner.barrier()
-        inner.add(inner.counted(better, length, best, (best, line)))
-        inner.add((inner.control("cmpmask", bits),))
-        inner.add(inner.counted("vector_dup", length, dst, ()))
-        inner.barrier()
-
-    sequence.each(src.valid_rows - 1, row)
+def lays_out(structure: str) -> Callable[[KernelLayout], KernelLayout]:
+    """Register the function of a structure."""
+    return lambda function: LAYOUTS.setdefault(structure, function)

@@ -1,4 +1,4 @@
-"""Elementwise operations: tile with tile, tile with scalar, one tile.
+"""Kernels without reductions along rows: tile with tile, tile with scalar, one tile, columns, selections, moves.
 
 Adjacent lines (docs/reference/a2a3.md section 6.2): operations on two tiles merge those that are whole repeats (16 x
 256 of f16: one call of 32 repeats) and process shorter ones separately; those with a scalar merge shorter ones too,
@@ -9,18 +9,21 @@ one call: assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from castsim.execution.tree import Block, ResolvedTileOp, Tile, loop_of
-from castsim.execution.vector_operations.shapes import BLOCK, transposes_by_blocks, widens
+from castsim.execution.vector_operations.shapes import BLOCK, is_column, transposes_by_blocks, widens
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.kernel_sequence import (
+    BITS,
+    WORDS,
     KernelSequence,
     LineRegion,
     Operand,
+    lays_out,
     operand_of,
     packed,
     region_of,
@@ -28,7 +31,7 @@ from castsim.machines.strided.kernel_sequence import (
     words,
 )
 from castsim.machines.strided.strided_instructions import Stream
-from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
+from castsim.targets.strided_repeat import StridedOperation
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}
 """Instructions that convert integers to floats of the same width and back, by their bits."""
@@ -42,20 +45,20 @@ def chained(
     sources: Sequence[Operand],
     *,
     third: Operand | None = None,
-    merges: Callable[[LineRegion, int], bool] | None = None,
+    merges: str | None = None,
 ) -> None:
     """Append dependent instructions: the first on the sources, the others in place.
 
     A `third` operand is combined with the others; `merges` applies to the others, by default as for the kernel.
     """
     first, *others = kernel.instructions
-    own = merges_of(sequence.target, kernel)
-    sequence.cover(first, region, dst, sources, merges=own)
+    sequence.cover(first, region, dst, sources)
     for instruction in others:
         sequence.barrier()
-        sequence.cover(instruction, region, dst, (dst,) if third is None else (dst, third), merges=merges or own)
+        sequence.cover(instruction, region, dst, (dst,) if third is None else (dst, third), merges=merges)
 
 
+@lays_out("elementwise")
 def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append an elementwise operation; its later instructions use the third source."""
     fmt = words(work.dst.format)
@@ -72,23 +75,25 @@ def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: St
     chained(sequence, kernel, region, dst, sources, third=third)
 
 
+@lays_out("part")
 def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append an operation on two tiles of which one may cover less: copy the larger one and combine the other with it.
 
     Source: none; assumed.
     """
     join, copy = kernel.instructions
-    region, dst, merges = region_of(work.dst), operand_of(work.dst), merges_of(sequence.target, kernel)
+    region, dst = region_of(work.dst), operand_of(work.dst)
     smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
     if region_of(smaller) == region:
-        sequence.cover(join, region, dst, [operand_of(source) for source in work.sources], merges=merges)
+        sequence.cover(join, region, dst, [operand_of(source) for source in work.sources])
         return
-    sequence.cover(copy, region, dst, (operand_of(larger),), merges=merges)
+    sequence.cover(copy, region, dst, (operand_of(larger),))
     if smaller.valid_rows and smaller.valid_cols:
         sequence.barrier()
-        sequence.cover(join, region_of(smaller), dst, (dst, operand_of(smaller)), merges=merges)
+        sequence.cover(join, region_of(smaller), dst, (dst, operand_of(smaller)))
 
 
+@lays_out("combination")
 def lower_combination(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append every instruction of each result over all rows, one column of repeats at a time.
 
@@ -118,42 +123,7 @@ def _part_of_rows(tile: Tile, columns: int, row: int, start: int, width: int) ->
     return packed(tile.address + row * tile.row_pitch + first * size, tile.format, tile.row_pitch, max(share, 1))
 
 
-def always(_region: LineRegion, _lanes: int) -> bool:
-    """Merge adjacent lines."""
-    return True
-
-
-def whole_repeats(region: LineRegion, lanes: int) -> bool:
-    """Merge adjacent lines that are whole repeats."""
-    return region.length % lanes == 0
-
-
-def up_to_repeat(region: LineRegion, lanes: int) -> bool:
-    """Merge adjacent lines that are whole repeats or shorter than one."""
-    return region.length % lanes == 0 or region.length < lanes
-
-
-def never(_region: LineRegion, _lanes: int) -> bool:
-    """Merge no lines."""
-    return False
-
-
-MERGES: Mapping[str, Callable[[LineRegion, int], bool]] = {
-    "never": never,
-    "whole_repeats": whole_repeats,
-    "up_to_repeat": up_to_repeat,
-    "always": always,
-}
-"""Merge rules for adjacent lines in one call, by the word of a kernel."""
-
-
-def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable[[LineRegion, int], bool]:
-    """Return the merge rule for adjacent lines of a kernel."""
-    if kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate":
-        return never
-    return MERGES[kernel.lines]
-
-
+@lays_out("division")
 def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a division with a scalar, which first fills the destination (docs/reference/pto.md section 7.3).
 
@@ -162,31 +132,24 @@ def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strid
     """
     divide, multiply = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
-    merges, arithmetic = merges_of(sequence.target, kernel), sequence.target.tile_arithmetic
+    arithmetic = sequence.target.tile_arithmetic
     if work.dst.address == work.sources[0].address and work.dst.format.name in arithmetic.in_place_reciprocal:
-        sequence.cover(multiply, region, dst, (src,), merges=merges)
+        sequence.cover(multiply, region, dst, (src,))
         return
     integer = work.dst.format.name in dict(arithmetic.divides_through)
     forth, back = _THROUGH_FLOAT.get(work.dst.format.storage_bits, ("", ""))
     if integer:
-        _convert(sequence, forth, region, src)
-    sequence.cover("vector_dup", region, dst, (), merges=merges)
+        sequence.columns(forth, region, src, (src,), "vconv")
+    sequence.cover("vector_dup", region, dst, ())
     sequence.barrier()
     scalar_first = work.scalar_first or VECTOR_OPERATIONS[work.mnemonic].divides_constant
-    sequence.cover(divide, region, dst, (dst, src) if scalar_first else (src, dst), merges=merges)
+    sequence.cover(divide, region, dst, (dst, src) if scalar_first else (src, dst))
     if integer:
         sequence.barrier()
-        _convert(sequence, back, region, dst)
+        sequence.columns(back, region, dst, (dst,), "vconv")
 
 
-def _convert(sequence: KernelSequence, mnemonic: str, region: LineRegion, operand: Operand) -> None:
-    """Convert in place between formats of one width."""
-    lanes = sequence.lanes(operand.format)
-    for column in range(0, region.length, lanes):
-        width, moved = min(lanes, region.length - column), operand.at(column=column)
-        sequence.down(mnemonic, LineRegion(region.lines, width), moved, (moved,), timing="vconv")
-
-
+@lays_out("reciprocal_root")
 def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a reciprocal root: one estimate, or with scratch the root and a division of ones by it.
 
@@ -196,7 +159,7 @@ def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel
     estimate, root, divide = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
     if work.tmp is None:
-        sequence.cover(estimate, region, dst, (src,), merges=merges_of(sequence.target, kernel))
+        sequence.cover(estimate, region, dst, (src,))
         return
     ones = Operand(work.tmp.address, dst.format, 0, shared=True)
     sequence.issue("vector_dup", 1, Stream(work.tmp.address, dst.format, 0, 0))
@@ -207,9 +170,9 @@ def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel
         sequence.barrier()
         sequence.add(sequence.counted(divide, elements, dst, (ones, dst)))
         return
-    sequence.cover(root, region, dst, (src,), merges=never)
+    sequence.cover(root, region, dst, (src,), merges="never")
     sequence.barrier()
-    sequence.cover(divide, region, dst, (ones, dst), merges=never)
+    sequence.cover(divide, region, dst, (ones, dst), merges="never")
 
 
 # Column reductions and column broadcasts.
@@ -221,6 +184,7 @@ def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel
 # cycles for 64 x 64, which are 64 of these steps). Broadcasts read row 0 for every row (repeat stride 0): assumed.
 
 
+@lays_out("column_reduction")
 def lower_column_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions of a column reduction."""
     (joining,), src = kernel.instructions, work.sources[0]
@@ -278,21 +242,23 @@ def _in_pairs(sequence: KernelSequence, work: ResolvedTileOp, joining: str) -> N
         rows, level = pairs, tmp
 
 
+@lays_out("column_expansion")
 def lower_column_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append the copies of row 0 to every row."""
     dst = operand_of(work.dst)
     fmt = words(dst.format)
     length = -(-work.dst.valid_cols * dst.format.storage_bits // fmt.storage_bits)
     row = Operand(work.sources[0].address, fmt, 0)
-    sequence.cover("vcopy", LineRegion(work.dst.valid_rows, length), replace(dst, format=fmt), (row,), merges=never)
+    sequence.cover("vcopy", LineRegion(work.dst.valid_rows, length), replace(dst, format=fmt), (row,), merges="never")
 
 
+@lays_out("column_broadcast")
 def lower_column_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions that combine every row with row 0 of a vector, then those on the results."""
     dst, region = operand_of(work.dst), LineRegion(work.dst.valid_rows, work.dst.valid_cols)
     first, second = work.sources
     values = replace(operand_of(second), line_step=0)
-    chained(sequence, kernel, region, dst, (operand_of(first), values), merges=always)
+    chained(sequence, kernel, region, dst, (operand_of(first), values), merges="always")
 
 
 # Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
@@ -305,6 +271,7 @@ BURST_BLOCKS = 18
 """Number of blocks that a copy of many bursts processes as one repeat: 594 bytes per cycle are 18.5 blocks."""
 
 
+@lays_out("ramp")
 def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a ramp: one repeat in floats in tmp, then for every repeat its sum with a multiple of a repeat."""
     if work.tmp is None:
@@ -335,32 +302,20 @@ def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
         sequence.barrier()
     whole = operand_of(dst)
     first = replace(ramp, format=dst.format)
-    _converted(sequence, convert, LineRegion(1, min(length, lanes)), first, ramp)
+    mask = sequence.prefix(min(length, lanes), dst.format)
+    sequence.add((sequence.along(convert, 0, 1, first, (ramp,), mask),))
     sequence.barrier()
-    _shifted(sequence, shift, length, whole, first)
+    for start in range(0, length, sequence.lanes(dst.format)):  # the last one under a mask or count
+        mask = sequence.prefix(length - start, dst.format)
+        if length >= sequence.lanes(dst.format):
+            sequence.mask(mask)
+        sequence.add((sequence.along(shift, 0, 1, whole.at(column=start), (first,), mask),))
     if work.descending:
         sequence.barrier()
-        sequence.cover(scale, LineRegion(1, length), whole, (whole,), merges=always)
+        sequence.cover(scale, LineRegion(1, length), whole, (whole,), merges="always")
 
 
-def _converted(sequence: KernelSequence, mnemonic: str, region: LineRegion, dst: Operand, src: Operand) -> None:
-    to, origin = dst.along(sequence.repeat_blocks), src.along(sequence.repeat_blocks)
-    sequence.add(
-        (sequence.vector(mnemonic, region.lines, to, (origin,), mask=sequence.prefix(region.length, dst.format)),)
-    )
-
-
-def _shifted(sequence: KernelSequence, mnemonic: str, length: int, dst: Operand, src: Operand) -> None:
-    """Yield one instruction for each repeat of the result, the last one under a mask or count."""
-    lanes = sequence.lanes(dst.format)
-    for start in range(0, length, lanes):
-        mask = sequence.prefix(min(lanes, length - start), dst.format)
-        if length >= lanes:
-            sequence.mask(mask)
-        to = dst.at(column=start).along(sequence.repeat_blocks)
-        sequence.add((sequence.vector(mnemonic, 1, to, (src.along(sequence.repeat_blocks),), mask=mask),))
-
-
+@lays_out("gather")
 def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a gather: for every row in count mode, scale its indices by the element size, wait, and gather.
 
@@ -388,6 +343,7 @@ def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strided
     sequence.each(dst.valid_rows, row)
 
 
+@lays_out("transposition")
 def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a transposition: one instruction per column of blocks into tmp, then a copy of tmp.
 
@@ -434,18 +390,20 @@ def _copy_bursts(sequence: KernelSequence, mnemonic: str, dst: Tile, start: int,
         sequence.add((sequence.vector(mnemonic, repeats, to, (origin,), mask=sequence.full),))
 
 
+@lays_out("concatenation")
 def lower_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append a copy of every row of the first part, then of the second, by elements if that begins inside a block."""
     dst, rows = operand_of(work.dst), work.dst.valid_rows
     first, second = work.sources
     start = first.valid_cols * dst.size
-    _copies(sequence, dst, first, rows)
+    _copies(sequence, dst, operand_of(first), rows, start)
     if start % BLOCK == 0:
-        _copies(sequence, dst.at(column=first.valid_cols), second, rows)
+        _copies(sequence, dst.at(column=first.valid_cols), operand_of(second), rows, second.valid_cols * dst.size)
     else:
         _between_flags(sequence, rows * second.valid_cols)
 
 
+@lays_out("counted_concatenation")
 def lower_counted_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append, for every row, the reads of its counts and the copy of the first part; the second part is copied by
     elements.
@@ -466,8 +424,8 @@ def lower_counted_concatenation(sequence: KernelSequence, work: ResolvedTileOp, 
     _between_flags(sequence, rows * second.valid_cols)
 
 
-def _copies(sequence: KernelSequence, dst: Operand, source: Tile, rows: int) -> None:
-    src, length = operand_of(source), source.valid_cols * dst.size
+def _copies(sequence: KernelSequence, dst: Operand, src: Operand, rows: int, length: int) -> None:
+    """Append a copy of `length` bytes for each row."""
     if length:
         sequence.add(loop_of(rows, lambda row: Block((sequence.copy(dst.at(row), src.at(row), length),))))
 
@@ -477,3 +435,152 @@ def _between_flags(sequence: KernelSequence, elements: int) -> None:
     sequence.await_vector()
     sequence.work_of_scalars(elements, "read", "write", "loop")
     sequence.await_scalar()
+
+
+# Comparisons into packed bits, and selection by them.
+#
+# A comparison takes whole repeats and packs one bit per lane (docs/reference/pto.md section 7.3). The sequences of the
+# selections are those that make both the published issue cycles of tsel (19 for one row, 67 for four) and the model's
+# own figures (tsel 48 and 150, tsels 23 for two rows and 83 for 32) come out; the tile's mask has a row pitch of its
+# own, so each row is an instruction.
+
+
+def _bits(tile: Tile, row: int, lanes: int, first: int = 0) -> Stream:
+    """Return the bits of a row from an element on, `lanes` per repeat."""
+    return packed(tile.address + row * tile.row_pitch + first // 8, BITS, lanes // 8, lanes // 8)
+
+
+@lays_out("compare")
+def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append a comparison: whole repeats of every row; `ne` inverts `eq` over the whole destination tile."""
+    first, lanes = work.sources[0], sequence.lanes(work.sources[0].format)
+    (mnemonic,) = kernel.instructions
+    repeats = -(-first.valid_cols // lanes)
+    sequence.add((sequence.control("mask", sequence.full, changes=False),))
+
+    def row(inner: KernelSequence, number: int) -> None:
+        for begin, count in inner.pieces(repeats):
+            moved = (operand_of(source).at(number, begin * lanes) for source in work.sources)
+            dst = _bits(work.dst, number, lanes, begin * lanes)
+            row = f"{mnemonic}_partial" if count * lanes // 8 % BLOCK else mnemonic
+            origins = [one.along(inner.repeat_blocks) for one in moved]
+            inner.add((inner.vector(mnemonic, count, dst, origins, mask=inner.full, lanes=lanes, timing=row),))
+
+    sequence.each(first.valid_rows, row)
+    sequence.add((sequence.control("mask", sequence.full, changes=False),))
+    if work.mode == "ne":
+        sequence.barrier()
+        tile = operand_of(work.dst, WORDS)
+        sequence.cover("vnot", LineRegion(1, work.dst.size // tile.size), tile, (tile,), merges="always")
+
+
+@lays_out("select")
+def lower_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append a selection: per row, load the address of its mask into tmp and the compare mask register, then select."""
+    tmp, mask = work.tmp, work.mask
+    assert tmp is not None
+    assert mask is not None
+    length, lanes = work.dst.valid_cols, sequence.lanes(work.dst.format)
+    address = Stream(tmp.address, tmp.format, 1, 0)
+    one_block = (1 << sequence.block_elements(tmp.format)) - 1
+
+    def row(inner: KernelSequence, number: int) -> None:
+        inner.add((inner.control("mask", one_block), inner.vector("vector_dup", 1, address, mask=one_block)))
+        inner.barrier()
+        inner.add((inner.control("cmpmask", tmp.address),))
+        inner.barrier()
+        operands = [operand_of(tile).at(number) for tile in (work.dst, *work.sources)]
+        for first, repeats, chosen in inner.parts(length, work.dst.format):
+            selected = inner.along(kernel.instructions[0], first, repeats, operands[0], operands[1:], chosen)
+            bits = _bits(mask, number, lanes, first)
+            inner.add((inner.control("mask", chosen), replace(selected, sources=(*selected.sources, bits))))
+
+    sequence.add((sequence.control("ctrl", sequence.normal_ctrl),))
+    sequence.each(work.dst.valid_rows, row)
+    sequence.add((sequence.control("ctrl", sequence.normal_ctrl), sequence.control("mask", sequence.full)))
+
+
+@lays_out("select_scalar")
+def lower_scalar_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append a selection by a scalar, in count mode: the scalar into tmp, then per row the mask's address and the
+    selection."""
+    tmp, mask = work.tmp, work.mask
+    assert tmp is not None
+    assert mask is not None
+    dst, src, lanes = operand_of(work.dst), operand_of(work.sources[0]), sequence.lanes(work.dst.format)
+    region, scalar = LineRegion(work.dst.valid_rows, work.dst.valid_cols), operand_of(tmp, work.dst.format)
+    sequence.add((sequence.scalar("arithmetic"),))
+    sequence.barrier()
+    sequence.enter_count(region.length)
+
+    scalars = packed(scalar.address, scalar.format, 0, 1)
+
+    def row(inner: KernelSequence, number: int) -> None:
+        inner.add((inner.control("cmpmask", mask.address), inner.control("mask", region.length)))
+        for first, repeats, chosen in inner.parts(region.length, work.dst.format):
+            selected = inner.along(kernel.instructions[0], first, repeats, dst.at(number), (src.at(number),), chosen)
+            extra = (replace(scalars, block_stride=0), _bits(mask, number, lanes, first))
+            inner.add((replace(selected, sources=(*selected.sources, *extra), timing="vsel_scalar"),))
+
+    sequence.each(region.lines, row)
+
+
+# Moves and padding: whole blocks are copied, everything outside is filled.
+#
+# The published rows of tmov are a block per cycle and five cycles per copy instruction, one per row unless the tile is
+# fully valid (docs/reference/a2a3.md section 6.3: 1029, 1323 and 120 cycles). They are the same for column-major
+# tiles, whose copies are therefore counted by rows as well, whatever bytes each of them takes; what all of them move
+# is said elsewhere. How tfillpad fills is assumed.
+
+
+@lays_out("move")
+def lower_move(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
+    """Append a move: copies of the elements that both tiles have."""
+    src, dst = work.sources[0], work.dst
+    rows, cols = min(src.valid_rows, dst.valid_rows), min(src.valid_cols, dst.valid_cols)
+    _copy(sequence, dst, src, LineRegion(rows, cols))
+
+
+@lays_out("fill")
+def lower_fill(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
+    """Append a fill: copies of the source, unless it is the destination, and the padding around it."""
+    src, dst = work.sources[0], work.dst
+    if not VECTOR_OPERATIONS[work.mnemonic].in_place and src.valid_rows and src.valid_cols:
+        _copy(sequence, dst, src, LineRegion(src.valid_rows, src.valid_cols))
+        sequence.barrier()
+    _fill(sequence, dst, src)
+
+
+def _copy(sequence: KernelSequence, dst: Tile, src: Tile, region: LineRegion) -> None:
+    """Copy rows in whole blocks, all at once if they are contiguous."""
+    size = src.element_bits // 8
+    length = region.length * size
+    # The rows of a column-major tile may begin inside a block; which blocks their copies touch is no fact.
+    steps = [tile.row_pitch // BLOCK * BLOCK if is_column(tile) else tile.row_pitch for tile in (dst, src)]
+    to, origin = (Operand(tile.address, tile.format, step) for tile, step in zip((dst, src), steps, strict=True))
+    if dst.row_pitch == src.row_pitch == length:
+        sequence.add((sequence.copy(to, origin, region.lines * length),))
+        return
+    _copies(sequence, to, origin, region.lines, length)
+
+
+def _fill(sequence: KernelSequence, dst: Tile, src: Tile) -> None:
+    """Fill right of the source's valid columns, then the rows below its valid rows."""
+    fmt = words(dst.format)
+    unit, size = fmt.storage_bits // 8, dst.element_bits // 8
+    start, end = src.valid_cols * size, dst.cols * size
+    whole = -(-start // BLOCK) * BLOCK
+    rows, base = min(src.valid_rows, dst.valid_rows), Operand(dst.address, fmt, dst.row_pitch)
+    kept = sequence.target.tile_arithmetic.equal_pad_keeps_source and src.type.pad == dst.type.pad
+    if rows and start < whole and not kept:
+        first = start % BLOCK // unit
+        sequence.mask((1 << BLOCK // unit) - (1 << first))
+        for line, repeats in sequence.pieces(rows):
+            stream = Stream(base.at(line).address + whole - BLOCK, fmt, 1, dst.row_pitch // BLOCK)
+            sequence.issue("vector_dup", repeats, stream)
+    if rows and whole < end:
+        region = LineRegion(rows, (end - whole) // unit)
+        sequence.cover("vector_dup", region, base.at(column=whole // unit), (), merges="never")
+    below = dst.valid_rows - src.valid_rows
+    if below > 0:
+        sequence.cover("vector_dup", LineRegion(below, end // unit), base.at(src.valid_rows), (), merges="always")

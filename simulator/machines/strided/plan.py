@@ -8,20 +8,18 @@ docs/reference/a2a3.md section 1 (modes and fallbacks), 3.1, 3.2 (instructions t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 import numpy as np
 
-from castsim.execution.pipe_operations import BLOCK, ControlWrite, PipeBarrier
-from castsim.execution.tree import Block, Lowered, Node, loop_of, operations
+from castsim.execution.tree import Lowered, Operation, TileCast, operations
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import (
     Codes,
     FloatFormat,
     Format,
-    IntFormat,
     Overflow,
     Rounding,
     Saturation,
@@ -30,16 +28,15 @@ from castsim.isa.formats import (
 )
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import DEFAULT_MODE, CastAsked, ElementCast, lacks_pair, saturation_in_force, tile_mode
+from castsim.machines.strided.kernel_sequence import WORDS, KernelSequence
 from castsim.machines.strided.strided_instructions import (
-    Action,
     BitwiseAnd,
+    Conversion,
     DuplicateCode,
-    ElementwiseCast,
-    RoundToIntegral,
-    ScaledConvert,
     Stream,
     StridedInstruction,
-    StridedOperation,
+    start_ctrl,
+    with_bit,
 )
 from castsim.machines.strided.values import SCALE_FORMAT, apply_action
 from castsim.numerics.blocks import code_dtype
@@ -68,9 +65,26 @@ class CastPlan:
     rounding: Rounding
     saturation: Saturation
     ctrl: int
-    action: Action
+    action: Conversion
     sequence: ScratchInstructions | None
     warnings: Warnings = ()
+
+    @classmethod
+    def of(
+        cls, target: StridedRepeatTarget, rule: StridedCast, mode: tuple[Rounding, str], ctrl: int,
+        sequence: ScratchInstructions | None = None, warnings: Warnings = (),
+    ) -> CastPlan:  # fmt: skip
+        """Return the plan of a rule under CTRL; `mode` is the rounding with its suffix.
+
+        Source of the action: docs/reference/a2a3.md sections 3.1 and 4.3.
+        """
+        (rounding, suffix), dst = mode, format_named(rule.dst)
+        off = ctrl >> target.control.integer_saturation_off & 1
+        scale = target.dequantisation_scale.code if rule.action == "scaled" else None
+        action = Conversion(_policy(target, dst, rounding, ctrl), rule.action == "integral", scale)
+        saturation = Saturation.OFF if off else Saturation.ON
+        source, name = format_named(rule.src), rule.stem + suffix
+        return cls(rule, source, dst, name, rounding, saturation, ctrl, action, sequence, warnings)
 
 
 def plan_cast(
@@ -101,18 +115,13 @@ def plan_cast(
             raise IllegalError(text, legal=("a tmp tile after the source",))
     elif not scratch or in_force is Saturation.ON:
         sequence = None
-    return CastPlan(
-        rule=rule,
-        src=src,
-        dst=dst,
-        mnemonic=rule.stem + suffix,
-        rounding=rounding,
-        saturation=in_force,
-        ctrl=ctrl,
-        action=action_of(target, rule, dst, rounding, ctrl),
-        sequence=sequence,
-        warnings=mode_warnings + saturation_warnings,
-    )
+    return CastPlan.of(target, rule, (rounding, suffix), ctrl, sequence, mode_warnings + saturation_warnings)
+
+
+def plan_of(target: StridedRepeatTarget, cast: TileCast) -> CastPlan:
+    """Return the plan of a cast of tiles; see `plan_cast`."""
+    ends, scratch = (cast.src.format, cast.dst.format), cast.tmp is not None
+    return plan_cast(target, *ends, cast.rounding, cast.saturation, scratch=scratch)
 
 
 def switched_saturation(target: StridedRepeatTarget, plan: CastPlan) -> Saturation | None:
@@ -128,17 +137,6 @@ def timing_of(target: StridedRepeatTarget, plan: CastPlan) -> str:
     return next((row for row in rows if row is not None), plan.rule.stem)
 
 
-def start_ctrl(target: StridedRepeatTarget) -> int:
-    """Return the initial CTRL of a kernel, from the target's options."""
-    ctrl = with_bit(0, target.control.float_saturation_off, bool(target.option("float_saturation_off_at_start")))
-    return with_bit(ctrl, target.control.integer_saturation_off, bool(target.option("integer_saturation_off_at_start")))
-
-
-def with_bit(value: int, bit: int, on: bool) -> int:
-    """Return `value` with one bit set or cleared."""
-    return value | 1 << bit if on else value & ~(1 << bit)
-
-
 def single_cast(target: StridedRepeatTarget, src: str, dst: str, rounding: Rounding | None, ctrl: int) -> CastPlan:
     """Return one native conversion of a longer sequence, with CTRL as set by the sequence.
 
@@ -148,33 +146,7 @@ def single_cast(target: StridedRepeatTarget, src: str, dst: str, rounding: Round
     if rule is None:
         raise IllegalError(f"{target.name}: a scratch sequence needs {src} -> {dst}, which it does not have")
     suffix = "" if rounding is None or not rule.suffixes else rule.suffixes[rounding]
-    mode = rounding or rule.fallback or Rounding.RINT
-    destination = format_named(dst)
-    off = bool(ctrl >> target.control.integer_saturation_off & 1)
-    return CastPlan(
-        rule=rule,
-        src=format_named(src),
-        dst=destination,
-        mnemonic=rule.stem + suffix,
-        rounding=mode,
-        saturation=Saturation.OFF if off else Saturation.ON,
-        ctrl=ctrl,
-        action=action_of(target, rule, destination, mode, ctrl),
-        sequence=None,
-    )
-
-
-def action_of(target: StridedRepeatTarget, rule: StridedCast, dst: Format, rounding: Rounding, ctrl: int) -> Action:
-    """Return the action of an instruction on an element, given CTRL at its issue.
-
-    Source: docs/reference/a2a3.md sections 3.1 and 4.3.
-    """
-    policy = _policy(target, dst, rounding, ctrl)
-    if rule.action == "integral":
-        return RoundToIntegral(policy)
-    if rule.action == "scaled":
-        return ScaledConvert(target.dequantisation_scale.code, policy)
-    return ElementwiseCast(policy)
+    return CastPlan.of(target, rule, (rounding or rule.fallback or Rounding.RINT, suffix), ctrl)
 
 
 def _policy(target: StridedRepeatTarget, dst: Format, rounding: Rounding, ctrl: int) -> Policy:
@@ -309,22 +281,6 @@ LOW_BYTE = 255
 """Mask that preserves the low eight bits of an int16 on its way to int8."""
 
 
-Place = tuple[int, int]
-"""Byte address and repeat stride of a stream."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionCall:
-    """One call of the conversion: byte addresses, repeat strides in blocks, the lane mask of every repeat."""
-
-    repeats: int
-    dst: int
-    src: int
-    dst_stride: int
-    src_stride: int
-    mask: int
-
-
 _VIA_I32 = """
 clamping
 low = src : src to i32 in mode
@@ -382,84 +338,87 @@ in the scratch tile, the latter after the int16 of a chunk. A conversion names i
 """
 
 
-def emit_call(target: StridedRepeatTarget, plan: CastPlan, call: ConversionCall, scratch: int) -> Iterator[Node]:
-    """Yield the instructions of one call through the scratch tile at byte `scratch`.
+def append_call(
+    sequence: KernelSequence, plan: CastPlan, extent: tuple[int, int], dst: Stream, src: Stream, scratch: int
+) -> None:
+    """Append the instructions of one call through the scratch tile at byte `scratch`; `extent` is (repeats, mask).
 
     Sequence A converts the whole call at the source's repeat stride; B and C process every repeat in lane chunks that
     reuse the same scratch bytes.
     """
-    sequence = plan.sequence
-    assert sequence is not None
-    text = _STEPS[sequence.steps] if plan.saturation is Saturation.OFF else _CLAMPED_THROUGH_F16
-    if sequence.steps == "via_i32":
-        places = {
-            "src": (call.src, call.src_stride),
-            "dst": (call.dst, call.dst_stride),
-            "low": (scratch, call.src_stride),
-        }
-        yield from _steps(target, plan, text, (call.repeats, call.mask), places)
+    steps, (repeats, mask) = plan.sequence, extent
+    assert steps is not None
+    text = _STEPS[steps.steps] if plan.saturation is Saturation.OFF else _CLAMPED_THROUGH_F16
+    if steps.steps == "via_i32":
+        _append_steps(sequence, plan, text, extent, {"src": src, "dst": dst, "low": replace(src, address=scratch)})
         return
-    chunk, full = sequence.chunk_lanes or 0, target.repeat.repeat_bytes // target.repeat.block_bytes
-    lanes = min(call.mask.bit_length(), plan.rule.lanes)
-    whole, last = (lanes - 1) // chunk, (lanes - 1) % chunk + 1
+    chunk = steps.chunk_lanes or 0
+    whole, last = divmod(min(mask.bit_length(), plan.rule.lanes) - 1, chunk)
 
-    def row(repeat: int) -> Block:
-        src = call.src + repeat * call.src_stride * BLOCK
-        dst = call.dst + repeat * call.dst_stride * BLOCK
+    def row(inner: KernelSequence, repeat: int) -> None:
+        def piece(within: KernelSequence, index: int, active: int = chunk) -> None:
+            places = {"src": (src, repeat * src.step), "dst": (dst, repeat * dst.step)}
+            streams = {
+                name: Stream(
+                    stream.address + start + index * chunk * stream.format.storage_bits // 8,
+                    stream.format, 1, sequence.repeat_blocks,
+                )
+                for name, (stream, start) in places.items()
+            }  # fmt: skip
+            streams["low"] = replace(streams["src"], address=scratch)
+            streams["high"] = replace(streams["src"], address=scratch + 2 * chunk)
+            _append_steps(within, plan, text, (1, (1 << active) - 1), streams)
 
-        def piece(index: int, active: int) -> Block:
-            places = {
-                "src": (src + index * chunk * plan.src.storage_bits // 8, full),
-                "dst": (dst + index * chunk * plan.dst.storage_bits // 8, full),
-                "low": (scratch, full),
-                "high": (scratch + 2 * chunk, full),
-            }
-            return Block(tuple(_steps(target, plan, text, (1, (1 << active) - 1), places)))
+        inner.each(whole, piece)
+        piece(inner, whole, last + 1)
 
-        return Block((*loop_of(whole, lambda index: piece(index, chunk)), *piece(whole, last).items))
-
-    yield from loop_of(call.repeats, row)
-    yield ControlWrite("mask", (1 << target.repeat.mask_lanes) - 1, pipe=target.pipes.vector)
+    sequence.each(repeats, row)
+    sequence.add((sequence.control("mask", sequence.full),))
 
 
-def _steps(
-    target: StridedRepeatTarget, plan: CastPlan, text: str, extent: tuple[int, int], places: Mapping[str, Place]
-) -> Iterator[StridedOperation]:
-    """Yield the operations of a text; `extent` is (repeats, mask)."""
-    bit, pipes, ctrl = target.control.integer_saturation_off, target.pipes, plan.ctrl
+def _append_steps(
+    sequence: KernelSequence, plan: CastPlan, text: str, extent: tuple[int, int], streams: Mapping[str, Stream]
+) -> None:
+    """Append the operations of a text; `extent` is (repeats, mask)."""
+    target, ctrl, (repeats, mask) = sequence.target, plan.ctrl, extent
     formats, modes = {"src": plan.src.name, "dst": plan.dst.name}, {"mode": plan.rounding}
     for line in text.strip().splitlines():
         match line.split():
             case ["mask"]:
-                yield ControlWrite("mask", extent[1], pipe=pipes.vector)
+                sequence.add((sequence.control("mask", mask),))
             case ["barrier"]:
-                yield PipeBarrier(pipes.vector)
+                sequence.barrier()
             case [switch]:
-                ctrl = with_bit(plan.ctrl, bit, switch == "wrapping")
-                yield ControlWrite("ctrl", ctrl, pipe=pipes.scalar)
+                ctrl = with_bit(plan.ctrl, target.control.integer_saturation_off, switch == "wrapping")
+                sequence.add((sequence.control("ctrl", ctrl),))
             case [to, "=", source, ":", before, "to", after, *mode]:
                 rounding = modes.get(mode[1]) or Rounding(mode[1]) if mode else None
                 step = single_cast(target, formats.get(before, before), formats.get(after, after), rounding, ctrl)
-                yield _instruction(
-                    target, step.mnemonic, timing_of(target, step), step.rule.lanes, step.action, extent,
-                    ((places[to], step.dst), (places[source], step.src)),
-                )  # fmt: skip
+                sequence.add((conversion(sequence, step, extent, streams[to], streams[source]),))
             case [to, "=", mnemonic, *operands]:
-                fmt, row = format_named("i16"), target.timing_row(mnemonic, "i16") or mnemonic
                 action = DuplicateCode(int(operands[0])) if mnemonic == "vector_dup" else BitwiseAnd()
-                streams = [(places[name], fmt) for name in (to, *operands) if name in places]
-                lanes = target.repeat.repeat_bytes * 8 // fmt.storage_bits
-                yield _instruction(target, mnemonic, row, lanes, action, extent, streams)
+                dst, *sources = (replace(streams[name], format=WORDS) for name in (to, *operands) if name in streams)
+                lanes = sequence.lanes(WORDS)
+                sequence.add((sequence.vector(mnemonic, repeats, dst, sources, mask=mask, lanes=lanes, action=action),))
 
 
-def _instruction(
-    target: StridedRepeatTarget, mnemonic: str, timing: str, lanes: int, action: Action, extent: tuple[int, int],
-    operands: Iterable[tuple[Place, Format]],
-) -> StridedInstruction:  # fmt: skip
-    destination, *sources = (Stream(address, fmt, 1, stride) for (address, stride), fmt in operands)
-    return StridedInstruction(
-        mnemonic, timing, extent[0], lanes, extent[1], destination, tuple(sources), action, target.pipes.vector
-    )
+def conversion(
+    sequence: KernelSequence, plan: CastPlan, extent: tuple[int, int], dst: Stream, src: Stream
+) -> StridedInstruction:
+    """Return the instruction of a plan between two streams, in its formats; `extent` is (repeats, mask)."""
+    repeats, mask = extent
+    return sequence.vector(
+        plan.mnemonic, repeats, replace(dst, format=plan.dst), (replace(src, format=plan.src),), mask=mask,
+        lanes=plan.rule.lanes, row=timing_of(sequence.target, plan), action=plan.action,
+    )  # fmt: skip
+
+
+def element_steps(target: StridedRepeatTarget, plan: CastPlan) -> Iterator[Operation]:
+    """Yield the operations of a sequence on one element, from `SOURCE` to `DESTINATION`."""
+    sequence = KernelSequence(target)
+    ends = (Stream(DESTINATION, plan.dst, 1, 0), Stream(SOURCE, plan.src, 1, 0))
+    append_call(sequence, plan, (1, 1), *ends, _SCRATCH)
+    return operations(Lowered(0, sequence.close()), None)
 
 
 # A chip's cast of loose elements: the instructions that a tile cast would issue, applied to whole arrays.
@@ -469,7 +428,7 @@ def _instruction(
 
 Number = Fraction | float
 
-_SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
+SOURCE, _SCRATCH, DESTINATION = 0, 1 << 20, 1 << 21
 """Addresses that separate the three operands of a sequence."""
 
 
@@ -487,29 +446,24 @@ def element_cast(target: StridedRepeatTarget, asked: CastAsked) -> ElementCast:
     if plan.sequence is None:
 
         def at_once(codes: Codes) -> Codes:
-            return apply_action(plan.action, [codes], src, dst, codes.shape)
+            return apply_action(plan.action, [codes], src, dst)
 
-        match plan.action:
-            case ElementwiseCast(policy):
-                return ElementCast(at_once, *modes, policy=policy)
-            case RoundToIntegral(policy):
-                return ElementCast(at_once, *modes, integral=policy)
-            case ScaledConvert(scale, policy) if scale_of(scale, SCALE_FORMAT) == Scale(1):
-                return ElementCast(at_once, *modes, policy=policy)
-        return ElementCast(at_once, *modes)
-    call = ConversionCall(1, _DESTINATION, _SOURCE, 0, 0, 1)
-    sequence = Lowered(0, Block(tuple(emit_call(target, plan, call, _SCRATCH))))
-    issued = [each for each in operations(sequence, None) if isinstance(each, StridedInstruction)]
+        policy, scale = plan.action.policy, plan.action.scale
+        if plan.action.integral:
+            return ElementCast(at_once, *modes, integral=policy)
+        plain = scale is None or scale_of(scale, SCALE_FORMAT) == Scale(1)
+        return ElementCast(at_once, *modes, policy=policy if plain else None)
+    issued = [step for step in element_steps(target, plan) if isinstance(step, StridedInstruction)]
 
     def by_steps(codes: Codes) -> Codes:
-        held = {_SOURCE: codes}
+        held = {SOURCE: codes}
         for operation in issued:
             sources = [held[source.address] for source in operation.sources]
             from_format = operation.sources[0].format if operation.sources else None
             to_format = operation.destination.format
-            result = apply_action(operation.action, sources, from_format, to_format, codes.shape)
+            result = apply_action(operation.action, sources, from_format, to_format)
             held[operation.destination.address] = result
-        return held[_DESTINATION]
+        return held[DESTINATION].reshape(codes.shape)
 
     return ElementCast(by_steps, *modes)
 
@@ -560,7 +514,4 @@ def _word(number: Number) -> str:
 
 def overflow_of(plan: CastPlan) -> Overflow:
     """Return the treatment of out-of-range numbers by a cast."""
-    if isinstance(plan.action, ElementwiseCast | RoundToIntegral | ScaledConvert):
-        return plan.action.policy.overflow
-    off = plan.saturation is Saturation.OFF and isinstance(plan.dst, IntFormat)
-    return Overflow.WRAP if off else Overflow.SATURATE
+    return plan.action.policy.overflow

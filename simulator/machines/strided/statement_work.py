@@ -12,7 +12,7 @@ import numpy as np
 
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import bits_of
-from castsim.execution.interpreter.vector_unit import BytePointer, Bytes, Value
+from castsim.execution.interpreter.vector_unit import BytePointer, Value
 from castsim.execution.outcomes import Judge, tell_change
 from castsim.execution.pipe_operations import BLOCK, ControlWrite
 from castsim.execution.tree import Access, strided
@@ -35,23 +35,24 @@ from castsim.isa.pto.strided_statements import (
 )
 from castsim.isa.pto.value_types import ScalarType, StridedStatement, element_format
 from castsim.isa.pto.vector_operations import PAIR_BYTES, parts_of
-from castsim.machines.strided.kernel_sequence import KernelSequence, packed
-from castsim.machines.strided.plan import single_cast, timing_of, with_bit
+from castsim.machines.strided.kernel_sequence import BITS, KernelSequence, packed
+from castsim.machines.strided.plan import single_cast, timing_of
 from castsim.machines.strided.strided_instructions import (
     Action,
     DuplicateCode,
+    LaneInputs,
     LaneWork,
-    ScaledConvert,
     Stream,
     StridedInstruction,
     element_bits,
+    with_bit,
 )
-from castsim.machines.strided.values import Lanes, apply_action
+from castsim.machines.strided.values import apply_action
 from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
-_BITS, _OFFSETS = format_named("i8"), format_named("u32")
+_OFFSETS = format_named("u32")
 _WORD = (1 << 64) - 1
 _FULL = (1 << 128) - 1
 _COMPARE_MASK_BYTES = 16
@@ -123,14 +124,13 @@ def _address(operand: Value) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The streams, the work of the lanes, and the instruction or the row that times it."""
+    """The streams, the work of the lanes, and the instruction (by default its own) or the row that times it."""
 
     destination: Stream
     sources: tuple[Stream, ...]
     action: Action
-    timing: str
+    timing: str = ""
     row: str | None = None
-    reach: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +236,19 @@ class ExecutedStatement:
     def _instruction(
         self, work: _Work, repeats: int, lanes: int, mask: int, dst: Stream, sources: Sequence[Stream]
     ) -> StridedInstruction:
-        half = lanes if lanes != self.state.sequence.lanes(dst.format) else None
-        instruction = self.state.sequence.vector(work.timing, repeats, dst, sources, mask=mask, lanes=half)
-        row = work.row or instruction.timing
-        if STRIDED_ROWS[self.node.mnemonic].compares:
-            row = f"{row}_partial" if repeats * lanes // 8 % BLOCK else row
-        if row not in self.target.timing.vector:
+        sequence, name = self.state.sequence, self.node.mnemonic
+        timing = work.timing or STRIDED_ROWS[name].timing
+        if STRIDED_ROWS[name].compares and repeats * lanes // 8 % BLOCK:
+            timing = f"{timing}_partial"
+        instruction = sequence.vector(
+            name, repeats, dst, sources, mask=mask, lanes=None if lanes == sequence.lanes(dst.format) else lanes,
+            timing=timing, row=work.row, action=work.action,
+        )  # fmt: skip
+        if instruction.timing not in self.target.timing.vector:
             raise IllegalError(
-                f"the cycles of pto.{PREFIX}{self.node.mnemonic} on {self.target.name} are unknown",
-                span=self.node.span,
+                f"the cycles of pto.{PREFIX}{name} on {self.target.name} are unknown", span=self.node.span
             )
-        return replace(instruction, mnemonic=self.node.mnemonic, timing=row, action=work.action, reach=work.reach)
+        return instruction
 
     def _check_fields(self) -> None:
         """Refuse repeats and strides that the instruction has no room for, and operands that are not aligned."""
@@ -295,9 +297,9 @@ def check_reach(part: StridedInstruction, capacity: int) -> None:
 def accesses_of(part: StridedInstruction) -> tuple[Access, ...]:
     """Return the bytes that the active lanes of an instruction touch, the destination's first."""
     reads = [access for source in part.sources for access in _touched(source, part, write=False)]
-    if part.reach:
+    if isinstance(part.action, LaneWork) and part.action.reach:
         base = part.sources[-1].address
-        reads.append(Access(BUFFER, base, base + part.reach, write=False))
+        reads.append(Access(BUFFER, base, base + part.action.reach, write=False))
     return (*_touched(part.destination, part, write=True), *reads)
 
 
@@ -336,22 +338,21 @@ def _elementwise(statement: ExecutedStatement) -> _Work:
     narrow, scalar = statement.formats[1], statement.scalar
     behaviour = statement.behaviour("rsqrt" if function == "estimate" else function, fmt)
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del buffer, lanes
+    def run(given: LaneInputs) -> Codes:
         values = [
             convert_codes(own, narrow, fmt, abstract_policy(narrow, fmt)) if stream.format != fmt else own
-            for own, stream in zip(codes, sources, strict=True)
+            for own, stream in zip(given.codes, sources, strict=True)
         ]
         if scalar is not None:
             values.insert(1, np.full((1, 1), scalar, values[0].dtype))
         return apply(function, values, fmt, behaviour)
 
-    return _Work(dst, tuple(sources), LaneWork(run), name)
+    return _Work(dst, tuple(sources), LaneWork(run))
 
 
 def _duplicate(statement: ExecutedStatement) -> _Work:
     assert statement.scalar is not None
-    return _Work(statement.streams[0], (), DuplicateCode(statement.scalar), "vector_dup")
+    return _Work(statement.streams[0], (), DuplicateCode(statement.scalar))
 
 
 def _convert(statement: ExecutedStatement) -> _Work:
@@ -364,18 +365,16 @@ def _convert(statement: ExecutedStatement) -> _Work:
     plan = single_cast(statement.target, source.name, to.name, letters.get(name, plain), statement.control)
     plan = replace(plan, mnemonic=name)
     action = plan.action
-    if isinstance(action, ScaledConvert):
+    if action.scale is not None:
         action = replace(action, scale=statement.state.scale)
-    assert not isinstance(action, LaneWork | DuplicateCode)
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del buffer, lanes
-        result = apply_action(action, codes, source, to, codes[0].shape)
-        tell_change(Judge(source, to, plan.rounding), codes[0], result)
+    def run(given: LaneInputs) -> Codes:
+        result = apply_action(action, given.codes, source, to)
+        tell_change(Judge(source, to, plan.rounding), given.codes[0], result)
         return result
 
     dst, origin = statement.streams
-    return _Work(dst, (origin,), LaneWork(run), name, timing_of(statement.target, plan))
+    return _Work(dst, (origin,), LaneWork(run), row=timing_of(statement.target, plan))
 
 
 def _narrowing(statement: ExecutedStatement) -> _Work:
@@ -383,16 +382,15 @@ def _narrowing(statement: ExecutedStatement) -> _Work:
     fmt, to = statement.formats[1], statement.formats[0]
     behaviour = statement.behaviour(statement.function, fmt)
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del buffer, lanes
+    def run(given: LaneInputs) -> Codes:
         policy = Policy(Rounding.RINT, Overflow.SATURATE)
-        wide = np.ascontiguousarray(apply(statement.function, codes, fmt, behaviour))
+        wide = np.ascontiguousarray(apply(statement.function, given.codes, fmt, behaviour))
         result = convert_codes(wide, fmt, to, policy)
         tell_change(Judge(fmt, to, policy.rounding, wraps=False), wide, result)
         return result
 
     dst, *sources = statement.streams
-    return _Work(dst, tuple(sources), LaneWork(run), statement.node.mnemonic)
+    return _Work(dst, tuple(sources), LaneWork(run))
 
 
 def _compare(statement: ExecutedStatement) -> _Work:
@@ -402,18 +400,17 @@ def _compare(statement: ExecutedStatement) -> _Work:
     mode = "eq" if fmt.name in facts.equality_only else statement.function
     ordered = mode == "ne" and not isinstance(fmt, IntFormat) and not statement.target.option("unequal_of_nan")
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del buffer, lanes
-        values = [numbers(own, fmt) for own in codes]
+    def run(given: LaneInputs) -> Codes:
+        values = [numbers(own, fmt) for own in given.codes]
         if scalar is not None:
-            values.append(numbers(np.full((1, 1), scalar, codes[0].dtype), fmt))
+            values.append(numbers(np.full((1, 1), scalar, given.codes[0].dtype), fmt))
         holds = COMPARISONS[mode](*values)
         if ordered:
             holds &= ~COMPARISONS[UNORDERED](*values)
         return np.packbits(holds, axis=1, bitorder="little")
 
-    dst = packed(statement.addresses[0], _BITS, lanes // 8, lanes // 8)
-    return _Work(dst, statement.streams[1:], LaneWork(run), STRIDED_ROWS[statement.node.mnemonic].timing)
+    dst = packed(statement.addresses[0], BITS, lanes // 8, lanes // 8)
+    return _Work(dst, statement.streams[1:], LaneWork(run))
 
 
 def _select(statement: ExecutedStatement) -> _Work:
@@ -426,16 +423,15 @@ def _select(statement: ExecutedStatement) -> _Work:
     start = places[-1] if has_bits else state.compare_mask
     if (len(places) == 3 and state.compare_mask is None) or start is None:
         raise IllegalError("no compare mask is set", span=node.span, legal=(f"pto.{PREFIX}set_cmpmask",))
-    bits = packed(start, _BITS, lanes // 8 if has_bits else 0, lanes // 8)
+    bits = packed(start, BITS, lanes // 8 if has_bits else 0, lanes // 8)
     timing = "vsel"
     if len(places) == 3 and has_bits:
         assert state.compare_mask is not None
         rest, timing = [Stream(state.compare_mask, fmt, 0, 0, 0, 1)], "vsel_scalar"
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del buffer
-        first, second, chosen = codes
-        return np.where(np.unpackbits(chosen, axis=1, bitorder="little")[:, lanes] == 1, first, second)
+    def run(given: LaneInputs) -> Codes:
+        first, second, chosen = given.codes
+        return np.where(np.unpackbits(chosen, axis=1, bitorder="little")[:, given.lanes] == 1, first, second)
 
     return _Work(dst, (first, rest[0], bits), LaneWork(run), timing)
 
@@ -448,13 +444,12 @@ def _reduce(statement: ExecutedStatement) -> _Work:
     width = 1 if order in ("value", "index") else 2
     behaviour = statement.behaviour(function, fmt, "lane_order", "maximum_of_nan")
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del buffer
-        value = reduce_lanes(function, codes[0], fmt, behaviour)
+    def run(given: LaneInputs) -> Codes:
+        value = reduce_lanes(function, given.codes[0], fmt, behaviour)
         if order == "value":
             return value[:, None]
-        first = places_of_extremes(function, codes[0], fmt, behaviour)
-        lane = (first if isinstance(lanes, slice) else lanes[first]).astype(value.dtype)
+        first = places_of_extremes(function, given.codes[0], fmt, behaviour)
+        lane = (first if isinstance(given.lanes, slice) else given.lanes[first]).astype(value.dtype)
         return {
             "index": lane[:, None], "index_value": np.stack((lane, value), 1)
         }.get(order or "", np.stack((value, lane), 1))  # fmt: skip
@@ -463,7 +458,6 @@ def _reduce(statement: ExecutedStatement) -> _Work:
     size = fmt.storage_bits // 8
     return _Work(
         packed(dst.address, fmt, dst.repeat_stride * width * size, width), (source,), LaneWork(run),
-        statement.node.mnemonic,
     )  # fmt: skip
 
 
@@ -473,15 +467,14 @@ def _reduce_parts(statement: ExecutedStatement) -> _Work:
     count = lanes // 2 if statement.node.mnemonic == "vcpadd" else lanes * fmt.storage_bits // 8 // BLOCK
     behaviour = statement.behaviour(function, fmt, "lane_order", "maximum_of_nan")
 
-    def run(buffer: Bytes, codes: list[Codes], active: Lanes) -> Codes:
-        del buffer
-        whole = np.full((codes[0].shape[0], lanes), neutral_code(function, fmt), codes[0].dtype)
-        whole[:, active] = codes[0]
+    def run(given: LaneInputs) -> Codes:
+        whole = np.full((given.codes[0].shape[0], lanes), neutral_code(function, fmt), given.codes[0].dtype)
+        whole[:, given.lanes] = given.codes[0]
         return reduce_lanes(function, whole.reshape(-1, lanes // count), fmt, behaviour).reshape(-1, count)
 
     dst, source = statement.streams
     step = dst.repeat_stride * count * fmt.storage_bits // 8
-    return _Work(packed(dst.address, fmt, step, count), (source,), LaneWork(run), statement.node.mnemonic)
+    return _Work(packed(dst.address, fmt, step, count), (source,), LaneWork(run))
 
 
 def _spread(statement: ExecutedStatement) -> _Work:
@@ -491,12 +484,11 @@ def _spread(statement: ExecutedStatement) -> _Work:
     blocks = statement.target.repeat.repeat_bytes // BLOCK
     dst, source = statement.streams
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del buffer
-        return np.repeat(codes[0], copies, axis=1)[:, lanes]
+    def run(given: LaneInputs) -> Codes:
+        return np.repeat(given.codes[0], copies, axis=1)[:, given.lanes]
 
     origin = packed(source.address, fmt, blocks * fmt.storage_bits // 8, blocks)
-    return _Work(dst, (origin,), LaneWork(run), "vbrcb")
+    return _Work(dst, (origin,), LaneWork(run))
 
 
 def _fetch(statement: ExecutedStatement) -> _Work:
@@ -508,13 +500,15 @@ def _fetch(statement: ExecutedStatement) -> _Work:
     blocks = statement.node.mnemonic == "vgatherb"
     count = statement.target.repeat.repeat_bytes // BLOCK
 
-    def run(buffer: Bytes, codes: list[Codes], active: Lanes) -> Codes:
-        starts = codes[0].astype(np.int64) + base
+    def run(given: LaneInputs) -> Codes:
+        starts = given.codes[0].astype(np.int64) + base
         if blocks:
-            starts = (np.repeat(starts, BLOCK // size, axis=1) + np.arange(lanes) % (BLOCK // size) * size)[:, active]
-        if starts.size and int(starts.max()) + size > buffer.size:
-            raise TileError(f"an offset reaches byte {int(starts.max()) + size - 1} of a buffer of {buffer.size}")
-        fetched: Codes = buffer[starts[..., None] + np.arange(size)].view(f"<u{size}")[..., 0]
+            starts = (np.repeat(starts, BLOCK // size, axis=1) + np.arange(lanes) % (BLOCK // size) * size)[
+                :, given.lanes
+            ]
+        if starts.size and int(starts.max()) + size > given.buffer.size:
+            raise TileError(f"an offset reaches byte {int(starts.max()) + size - 1} of a buffer of {given.buffer.size}")
+        fetched: Codes = given.buffer[starts[..., None] + np.arange(size)].view(f"<u{size}")[..., 0]
         return fetched
 
     places = Stream(offsets.address, _OFFSETS, 1, lanes * 4 // BLOCK)
@@ -522,7 +516,7 @@ def _fetch(statement: ExecutedStatement) -> _Work:
         places = packed(offsets.address, _OFFSETS, count * 4, count)
     # The base is an operand whose first block stands for what is read.
     origin, reach = Stream(source.address, fmt, 1, 0, 0, 1), int(statement.node.word("reach") or 0)
-    return _Work(dst, (places, origin), LaneWork(run), statement.node.mnemonic, reach=reach)
+    return _Work(dst, (places, origin), LaneWork(run, reach=reach))
 
 
 PATTERNS = {"1": 0b0101, "2": 0b1010, "3": 0b0001, "4": 0b0010, "5": 0b0100, "6": 0b1000, "7": 0b1111}
@@ -542,30 +536,26 @@ def _keep(statement: ExecutedStatement) -> _Work:
     origin = replace(source, packed=source.repeat_stride * BLOCK, repeat_stride=0, elements=length)
     chosen = np.array([PATTERNS[pattern or "7"] >> lane % 4 & 1 for lane in range(length)], np.bool_)
     kept = length if bits else int(chosen.sum())
-    marks = tuple(packed(mark.address, _BITS, mark.repeat_stride * BLOCK, -(-length // 8)) for mark in bits)
+    marks = tuple(packed(mark.address, BITS, mark.repeat_stride * BLOCK, -(-length // 8)) for mark in bits)
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del lanes
+    def run(given: LaneInputs) -> Codes:
         if not marks:
-            return codes[0][:, chosen]
-        taken = codes[0][np.unpackbits(codes[1], axis=1, bitorder="little")[:, :length] == 1]
-        old = buffer[dst.address : dst.address + codes[0].size * size].view(f"<u{size}").copy()
+            return given.codes[0][:, chosen]
+        taken = given.codes[0][np.unpackbits(given.codes[1], axis=1, bitorder="little")[:, :length] == 1]
+        old = given.buffer[dst.address : dst.address + given.codes[0].size * size].view(f"<u{size}").copy()
         old[: taken.size] = taken
-        return old.reshape(codes[0].shape)
+        return old.reshape(given.codes[0].shape)
 
-    return _Work(
-        packed(dst.address, fmt, kept * size, kept), (origin, *marks), LaneWork(run, at_once=True), "vreducev2"
-    )
+    return _Work(packed(dst.address, fmt, kept * size, kept), (origin, *marks), LaneWork(run, at_once=True))
 
 
 def _sort(statement: ExecutedStatement) -> _Work:
     """Pairs of 32 elements and their numbers, the greatest first; among equals the smaller number first."""
     fmt, size = statement.formats[0], statement.formats[0].storage_bits // 8
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del buffer, lanes
-        values, places = codes[0].astype(np.uint64), codes[1].astype(np.uint64)
-        order = np.lexsort((places, -ranks_of(codes[0], fmt)), axis=1)
+    def run(given: LaneInputs) -> Codes:
+        values, places = given.codes[0].astype(np.uint64), given.codes[1].astype(np.uint64)
+        order = np.lexsort((places, -ranks_of(given.codes[0], fmt)), axis=1)
         pairs = np.take_along_axis(values | places << np.uint64(32), order, axis=1)
         return np.ascontiguousarray(pairs).view(f"<u{size}")
 
@@ -574,7 +564,6 @@ def _sort(statement: ExecutedStatement) -> _Work:
         packed(dst, fmt, GROUP * PAIR_BYTES, GROUP * PAIR_BYTES // size),
         (packed(source, fmt, GROUP * size, GROUP), packed(numbering, _OFFSETS, GROUP * 4, GROUP)),
         LaneWork(run),
-        "vbitsort",
     )
 
 
@@ -590,12 +579,13 @@ def _merge(statement: ExecutedStatement) -> _Work:
     if statement.repeats > 1 and (places[1:] != [places[0] + end * PAIR_BYTES for end in accumulate(lengths)][:-1]):
         raise IllegalError("lists of several repeats lie one behind the other", span=node.span)
 
-    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-        del lanes
-        lists = [np.ascontiguousarray(own).view("<u8") for own in codes]
+    def run(given: LaneInputs) -> Codes:
+        lists = [np.ascontiguousarray(own).view("<u8") for own in given.codes]
         merged, ends = merged_pairs(lists, fmt)
         if stops:
-            old = buffer[dst : dst + codes[0].shape[0] * total * PAIR_BYTES].view("<u8").reshape(merged.shape)
+            old = (
+                given.buffer[dst : dst + given.codes[0].shape[0] * total * PAIR_BYTES].view("<u8").reshape(merged.shape)
+            )
             merged = np.where(np.arange(total) <= ends[:, None], merged, old)
         return merged.view(f"<u{size}")
 
@@ -603,7 +593,7 @@ def _merge(statement: ExecutedStatement) -> _Work:
     sources = tuple(
         packed(start, fmt, step, length * words) for start, length in zip(places, lengths, strict=True) if length
     )
-    return _Work(packed(dst, fmt, step, total * words), sources, LaneWork(run, at_once=True), "vmrgsort4")
+    return _Work(packed(dst, fmt, step, total * words), sources, LaneWork(run, at_once=True))
 
 
 def _transpose(statement: ExecutedStatement) -> tuple[_Work, ...]:
@@ -619,22 +609,21 @@ def _transpose(statement: ExecutedStatement) -> tuple[_Work, ...]:
     held: dict[int, Codes] = {}
 
     def work(number: int) -> _Work:
-        def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
-            del lanes
+        def run(given: LaneInputs) -> Codes:
             if number == 0:  # all are read before any is written
-                rows = np.stack(codes, axis=1)
+                rows = np.stack(given.codes, axis=1)
                 turned = rows[:, :, from_high : from_high + 16].swapaxes(1, 2) if bits == 8 else rows.swapaxes(1, 2)
                 held.update(enumerate(turned.reshape(len(rows), 16, -1).swapaxes(0, 1)))
             if bits != 8:
                 return held[number]
             stream = streams[number]
-            places = stream.address + np.arange(len(codes[0]))[:, None] * stream.step + np.arange(count)
-            kept: Codes = buffer[places].copy()
+            places = stream.address + np.arange(len(given.codes[0]))[:, None] * stream.step + np.arange(count)
+            kept: Codes = given.buffer[places].copy()
             kept[:, to_high : to_high + 16] = held[number]
             return kept
 
         own = replace(streams[number], elements=count)
-        return _Work(own, sources, LaneWork(run, at_once=True), "scatter_vnchwconv")
+        return _Work(own, sources, LaneWork(run, at_once=True))
 
     return tuple(map(work, range(16)))
 

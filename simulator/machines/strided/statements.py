@@ -26,9 +26,8 @@ from castsim.isa.pto.strided_statements import PREFIX, STRIDED_ROWS
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement
 from castsim.machines.program_recorder import ProgramRecorder, execute_tile
 from castsim.machines.strided.kernel_sequence import Operand
-from castsim.machines.strided.plan import start_ctrl
 from castsim.machines.strided.statement_work import ControlState, ExecutedStatement, accesses_of
-from castsim.machines.strided.strided_instructions import StridedInstruction
+from castsim.machines.strided.strided_instructions import StridedInstruction, start_ctrl
 from castsim.machines.strided.values import execute_vector
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

@@ -58,25 +58,16 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class ElementwiseCast:
-    """Elementwise cast under a policy."""
+class Conversion:
+    """Elementwise cast under a policy.
+
+    `integral`: to an integral value of the same float format. With a `scale` (a code of f16), the product of it and an
+    integer is rounded once.
+    """
 
     policy: Policy
-
-
-@dataclass(frozen=True, slots=True)
-class RoundToIntegral:
-    """Round to an integral value of the same float format."""
-
-    policy: Policy
-
-
-@dataclass(frozen=True, slots=True)
-class ScaledConvert:
-    """Product of an integer and the f16 `scale` (a code), rounded once to the destination."""
-
-    scale: int
-    policy: Policy
+    integral: bool = False
+    scale: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +82,30 @@ class BitwiseAnd:
     """Bitwise AND of two sources."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimedArithmetic:
-    """Part of a vector operation on tiles: its time and byte streams. `TileEffect` computes the values."""
+class LaneInputs(NamedTuple):
+    """The buffer, the codes of the sources in their lanes, shape (repeats, lanes), and the active lanes (a slice or
+    their numbers)."""
+
+    buffer: NDArray[np.uint8]
+    codes: list[Codes]
+    lanes: slice | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class LaneWork:
-    """The work of an instruction of the text.
+    """The work of an instruction of the text: `run` returns the codes of the destination.
 
-    `run` receives the buffer, the codes of the sources in their lanes, shape (repeats, lanes), and the active lanes (a
-    slice or their numbers); it returns the codes of the destination. `at_once`: all repeats read before any writes.
+    `at_once`: all repeats read before any writes; `reach` are the bytes from the address of the last source that it may
+    read beside its streams.
     """
 
-    run: Callable[[NDArray[np.uint8], list[Codes], slice | NDArray[np.int64]], Codes]
+    run: Callable[[LaneInputs], Codes]
     at_once: bool = False
+    reach: int = 0
 
 
-Action = ElementwiseCast | RoundToIntegral | ScaledConvert | DuplicateCode | BitwiseAnd | TimedArithmetic | LaneWork
+Action = Conversion | DuplicateCode | BitwiseAnd | LaneWork | None
+"""The work of an instruction's lanes; None if `TileEffect` computes the values of its whole operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +123,8 @@ class StridedInstruction:
     mask: int
     destination: Stream
     sources: tuple[Stream, ...]
-    action: Action
+    action: Action = None
     pipe: str = "V"
-    reach: int = 0
-    """Bytes from the address of the last source that it may read beside its streams."""
 
     @property
     def name(self) -> str:
@@ -249,12 +244,6 @@ def repeat_blocks(stream: Stream, lanes: int, mask: int) -> tuple[int, ...]:
     return _repeat_blocks(element_bits(stream), stream.block_stride, lanes, mask)
 
 
-def active_bytes(stream: Stream, lanes: int, mask: int) -> int:
-    """Return the bytes from the start of a repeat to the end of the last active lane, block stride 1."""
-    highest = min(lanes, (mask & ((1 << lanes) - 1)).bit_length())
-    return (highest * element_bits(stream) + 7) // 8
-
-
 @lru_cache(maxsize=1024)
 def _repeat_blocks(bits: int, block_stride: int, lanes: int, mask: int) -> tuple[int, ...]:
     per_block = BLOCK * 8 // bits
@@ -312,6 +301,17 @@ def _pace(row: VectorTiming, tail_of_pipe: int, repeats: int) -> Pace:
 def pace_of(target: StridedRepeatTarget, row: str, repeats: int) -> Pace:
     """Return the times of an instruction from its timing row, for a number of repeats."""
     return _pace(target.timing.vector[row], target.timing.vector_pipe.tail_cycles, repeats)
+
+
+def start_ctrl(target: StridedRepeatTarget) -> int:
+    """Return the initial CTRL of a kernel, from the target's options."""
+    ctrl = with_bit(0, target.control.float_saturation_off, bool(target.option("float_saturation_off_at_start")))
+    return with_bit(ctrl, target.control.integer_saturation_off, bool(target.option("integer_saturation_off_at_start")))
+
+
+def with_bit(value: int, bit: int, on: bool) -> int:
+    """Return `value` with one bit set or cleared."""
+    return value | 1 << bit if on else value & ~(1 << bit)
 
 
 def changes_mask(operation: object, target: StridedRepeatTarget) -> bool:

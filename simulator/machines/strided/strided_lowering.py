@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
-from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tile_lowering import DataflowLowerer, Needy, tile_access
 from castsim.execution.tree import (
     Access,
@@ -23,59 +22,22 @@ from castsim.execution.tree import (
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
 from castsim.execution.vector_operations.target_rules import scratch_bytes
 from castsim.isa.dataclass import dataclass, replace
-from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText, closest
+from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.audit import lower_cast
-from castsim.machines.strided.kernel_lowering import (
-    lower_comparing_gather,
-    lower_comparison,
-    lower_dequantisation,
-    lower_fill,
-    lower_merge,
-    lower_move,
-    lower_pattern_gather,
-    lower_quantisation,
-    lower_row_broadcast,
-    lower_row_expansion,
-    lower_row_reduction,
-    lower_scalar_selection,
-    lower_selection,
-    lower_sort,
-)
-from castsim.machines.strided.kernel_sequence import (
-    KernelSequence,
-    lower_column_argument,
-    lower_row_argument,
-)
-from castsim.machines.strided.kernels_elementwise import (
-    lower_column_broadcast,
-    lower_column_expansion,
-    lower_column_reduction,
-    lower_combination,
-    lower_concatenation,
-    lower_counted_concatenation,
-    lower_division,
-    lower_elementwise,
-    lower_gather,
-    lower_part,
-    lower_ramp,
-    lower_reciprocal_root,
-    lower_transposition,
-)
-from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scratch_need, told_by_scratch
+from castsim.machines.strided.kernel_lowering import lower_work
+from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, plan_of, scratch_need, told_by_scratch
 from castsim.machines.strided.strided_instructions import (
-    ElementwiseCast,
-    ScaledConvert,
     StridedInstruction,
-    active_bytes,
+    stream_extent,
 )
 from castsim.machines.strided.values import natural_map
 from castsim.targets.description import unwatched
-from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
 # Type of the tmp tile that the newer assembler gives an operation of a strided-repeat chip.
 #
@@ -293,17 +255,7 @@ class StridedLowerer(DataflowLowerer):
         ends = one.src.format, one.dst.format
         if all(isinstance(fmt, IntFormat) for fmt in ends) and ends[0].bits < ends[1].bits:
             return False  # nothing can be lost
-        plans = [
-            plan_cast(
-                self._unwatched,
-                cast.src.format,
-                cast.dst.format,
-                cast.rounding,
-                cast.saturation,
-                scratch=bool(cast.tmp),
-            )
-            for cast in (one, other)
-        ]
+        plans = [plan_of(self._unwatched, cast) for cast in (one, other)]
         return plans[0].action != plans[1].action or plans[0].sequence != plans[1].sequence
 
     def work(self, work: ResolvedTileOp) -> LoweredInstruction:
@@ -334,7 +286,7 @@ class StridedLowerer(DataflowLowerer):
         if lowered.plan.sequence is None:
             shortcut = natural_map(operations(Lowered(0, lowered.body), None), cast.src, cast.dst)
         plan, action = lowered.plan, lowered.plan.action
-        wraps = isinstance(action, ElementwiseCast | ScaledConvert) and action.policy.overflow is Overflow.WRAP
+        wraps = not action.integral and action.policy.overflow is Overflow.WRAP
         stretches = packed_stretches(cast, plan.rule.lanes, self.target.repeat.max_repeats)
         tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps, stretches)
         warnings = lowered.warnings + self._lacks_scratch(cast, plan)
@@ -412,70 +364,6 @@ def scratch_writes(use: CastScratch) -> Iterator[tuple[int, int]]:
         stream = operation.destination
         if stream.format == dst.format and dst.address <= stream.address < dst.end:
             continue
-        size = active_bytes(stream, operation.lanes, operation.mask)
+        start, end = stream_extent(stream, 1, operation.lanes, operation.mask)
         for repeat in range(operation.repeats):
-            start = stream.address + repeat * stream.repeat_stride * BLOCK
-            yield start, start + size
-
-
-# Vector operations: the kernel of each is data of the target, its structure says what lays it out.
-
-_Lowering = Callable[[KernelSequence, ResolvedTileOp, StridedOperation], None]
-
-
-_LOWERINGS: Mapping[str, _Lowering] = {
-    "elementwise": lower_elementwise,
-    "division": lower_division,
-    "reciprocal_root": lower_reciprocal_root,
-    "compare": lower_comparison,
-    "select": lower_selection,
-    "select_scalar": lower_scalar_selection,
-    "move": lower_move,
-    "fill": lower_fill,
-    "row_reduction": lower_row_reduction,
-    "row_expansion": lower_row_expansion,
-    "row_broadcast": lower_row_broadcast,
-    "column_reduction": lower_column_reduction,
-    "row_argument": lower_row_argument,
-    "column_argument": lower_column_argument,
-    "column_expansion": lower_column_expansion,
-    "column_broadcast": lower_column_broadcast,
-    "part": lower_part,
-    "ramp": lower_ramp,
-    "gather": lower_gather,
-    "pattern_gather": lower_pattern_gather,
-    "compare_gather": lower_comparing_gather,
-    "sort": lower_sort,
-    "merge": lower_merge,
-    "transposition": lower_transposition,
-    "concatenation": lower_concatenation,
-    "counted_concatenation": lower_counted_concatenation,
-    "quantisation": lower_quantisation,
-    "dequantisation": lower_dequantisation,
-    "combination": lower_combination,
-}
-"""The layout functions of kernels, by structure."""
-
-
-def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
-    """Return the instructions of one vector operation with a valid region that is not empty.
-
-    Raises:
-        IllegalError: the operation does not exist, or masks are counts when the kernel starts.
-    """
-    kernel = target.tile_operation(work.mnemonic)
-    if kernel is None:
-        raise IllegalError(
-            f"pto.{work.mnemonic} is not modelled on {target.name}",
-            span=work.span,
-            legal=closest(work.mnemonic, [rule.mnemonic for rule in target.tile_operations]),
-        )
-    if target.option("count_mask_at_start"):
-        raise IllegalError(
-            f"count mode is on (option count_mask_at_start): it would read the lane masks of {work.mnemonic} as counts",
-            span=work.span,
-            legal=("count_mask_at_start = 0",),
-        )
-    sequence = KernelSequence(target)
-    _LOWERINGS[kernel.structure](sequence, work, kernel)
-    return sequence.close()
+            yield start + repeat * stream.step, end + repeat * stream.step

@@ -6,7 +6,7 @@ one call if `natural_map` proves that the operations are equivalent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -15,20 +15,18 @@ from numpy.typing import NDArray
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation, Tile
-from castsim.isa.dataclass import dataclass
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.machines.strided.strided_instructions import (
     Action,
     BitwiseAnd,
+    Conversion,
     DuplicateCode,
-    ElementwiseCast,
+    LaneInputs,
     LaneWork,
-    RoundToIntegral,
-    ScaledConvert,
     Stream,
     StridedInstruction,
-    TimedArithmetic,
     element_bits,
     stream_extent,
 )
@@ -41,87 +39,40 @@ from castsim.numerics.tiers import convert_codes
 # region. The proof looks at what the operations address, not at how they came about, so a wrong lowering fails it.
 
 
-@dataclass(frozen=True, slots=True)
-class NaturalMap:
-    """The whole valid region as one operation."""
-
-    source: Stream
-    destination: Stream
-    rows: int
-    cols: int
-    action: Action
-
-
-def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> NaturalMap | None:
-    """Return the tile's natural map if the operations' element maps add up to exactly it, otherwise None.
+def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> StridedInstruction | None:
+    """Return the natural map of a tile, its valid region as one instruction; None if the operations are not exactly it.
 
     Required: one action and the tiles' formats throughout, every element of the valid region written exactly once from
     its own source element, nothing else written, and no overlap of source and destination (tiles of equal element
     width and pitch in place are fine: every element is then read before it is written).
     """
-    rows, cols = dst.valid_rows, dst.valid_cols
     in_place = (src.address, src.element_bits, src.row_pitch) == (dst.address, dst.element_bits, dst.row_pitch)
     if src.address < dst.end and dst.address < src.end and not in_place:
         return None
-    written = np.zeros((rows, cols), np.uint8)
-    action: Action | None = None
-    for operation in operations:
-        if not isinstance(operation, StridedInstruction):
-            continue
-        if len(operation.sources) != 1 or (action is not None and operation.action != action):
-            return None
-        if (operation.sources[0].format, operation.destination.format) != (src.format, dst.format):
-            return None
-        action = operation.action
-        if not _mark(operation, src, dst, written):
-            return None
-    if action is None or not np.all(written == 1):
+    issued = [operation for operation in operations if isinstance(operation, StridedInstruction)]
+    kinds = [(one.action, one.destination.format, *(stream.format for stream in one.sources)) for one in issued]
+    if not kinds or any(kind != (kinds[0][0], dst.format, src.format) for kind in kinds):
         return None
-    block = _pitch_blocks
-    return NaturalMap(
-        source=Stream(src.address, src.format, 1, block(src)),
-        destination=Stream(dst.address, dst.format, 1, block(dst)),
-        rows=rows,
-        cols=cols,
-        action=action,
-    )
+    to, source = (Stream(tile.address, tile.format, 1, tile.row_pitch // BLOCK) for tile in (dst, src))
+    rows, cols = dst.valid_rows, dst.valid_cols
+    shapes: dict[tuple[int, ...], NDArray[np.int64]] = {}
+    parts = []
+    for one in issued:
+        ends, mask = (one.sources[0], one.destination), one.mask & ((1 << one.lanes) - 1)
+        shape = (mask, one.repeats, *(number for end in ends for number in (end.block_stride, end.step)))
+        if shape not in shapes:
+            moved = [replace(end, address=0) for end in ends]
+            shapes[shape] = _moves(moved, _active_lanes(mask, one.lanes), one.repeats)
+        parts.append(shapes[shape] + np.array([[end.address * _units(end)] for end in ends]))
+    found = np.concatenate(parts, axis=1)
+    if not np.array_equal(found[:, np.argsort(found[1], kind="stable")], _moves((source, to), slice(0, cols), rows)):
+        return None
+    return replace(issued[0], repeats=rows, lanes=cols, mask=(1 << cols) - 1, destination=to, sources=(source,))
 
 
-def _mark(
-    operation: StridedInstruction, src: Tile, dst: Tile, written: np.ndarray[tuple[int, int], np.dtype[np.uint8]]
-) -> bool:
-    """Count the destination elements of one operation; False unless each has a separate source element."""
-    source = operation.sources[0]
-    count = min(operation.lanes, operation.mask.bit_length())
-    if operation.mask & ((1 << count) - 1) != (1 << count) - 1 or not _one_row(source, count) & _one_row(
-        operation.destination, count
-    ):
-        return False
-    for repeat in range(operation.repeats):
-        place = _element(operation.destination, dst, repeat)
-        if place is None or place != _element(source, src, repeat):
-            return False
-        row, col = place
-        if row >= written.shape[0] or col + count > written.shape[1]:
-            return False
-        written[row, col : col + count] += 1
-    return True
-
-
-def _one_row(stream: Stream, count: int) -> bool:
-    """Return whether the active lanes of a repeat are adjacent in memory."""
-    return stream.block_stride == 1 or count * element_bits(stream) <= 8 * BLOCK
-
-
-def _element(stream: Stream, tile: Tile, repeat: int) -> tuple[int, int] | None:
-    """Return row and column of the first lane of a repeat in the tile, None if it starts between elements."""
-    row, offset = divmod(stream.address + repeat * stream.repeat_stride * BLOCK - tile.address, tile.row_pitch)
-    column, rest = divmod(offset * 8, element_bits(stream))
-    return None if rest or row < 0 else (row, column)
-
-
-def _pitch_blocks(tile: Tile) -> int:
-    return tile.row_pitch // BLOCK
+def _moves(streams: Sequence[Stream], lanes: Lanes, repeats: int) -> NDArray[np.int64]:
+    """Return the positions of the lanes of all repeats, a row for each stream."""
+    return np.stack([lane_positions(stream, lanes, 0, repeats).reshape(-1) for stream in streams])
 
 
 Lanes = slice | NDArray[np.int64]
@@ -145,25 +96,22 @@ def execute_vector(operation: StridedInstruction, buffer: Bytes) -> None:
         _step(operation, buffer, lanes, 0, operation.repeats)
 
 
-def apply_action(
-    action: Action, sources: list[Codes], src: Format | None, dst: Format, shape: tuple[int, ...]
-) -> Codes:
-    """Return the codes that an action computes from its source codes; `shape` applies if there is no source."""
+def apply_action(action: Action, sources: list[Codes], src: Format | None, dst: Format) -> Codes:
+    """Return the codes that an action computes from its source codes; a single one for all lanes if it has none."""
     match action:
-        case ElementwiseCast(policy):
+        case Conversion(policy, integral=True):
+            return round_to_integral_codes(sources[0], dst, policy)
+        case Conversion(policy, scale=None):
             assert src is not None
             return convert_codes(sources[0], src, dst, policy)
-        case RoundToIntegral(policy):
-            return round_to_integral_codes(sources[0], dst, policy)
-        case ScaledConvert(scale, policy):
+        case Conversion(policy, scale=int(scale)):
             assert isinstance(src, IntFormat)
             return scaled_cast_codes(sources[0], src, dst, scale_of(scale, SCALE_FORMAT), policy)
         case DuplicateCode(value):
-            return np.full(shape, value, dtype=f"<u{dst.storage_bits // 8}")
+            return np.full((1, 1), value, dtype=f"<u{dst.storage_bits // 8}")
         case BitwiseAnd():
             return sources[0] & sources[1]
-        case TimedArithmetic() | LaneWork():
-            raise TypeError("part of a vector operation on tiles, which runs as a whole")
+    raise TypeError("part of a vector operation on tiles, which runs as a whole")
 
 
 def gather(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> Codes:
@@ -171,8 +119,8 @@ def gather(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: in
     adjacent = _adjacent(buffer, stream, lanes, repeat, repeats)
     if adjacent is not None:
         return unpack_nibbles(adjacent) if element_bits(stream) == 4 else adjacent
-    places, size = _places(buffer, stream, lanes, repeat, repeats)
-    if element_bits(stream) == 4:
+    places, size = _places(buffer, stream, lanes, repeat, repeats), element_bits(stream) // 8
+    if size == 0:
         return np.asarray(buffer[places >> 1] >> (places & 1) * 4 & 15, np.uint8)
     raw: Codes = buffer[places[..., None] + np.arange(size)].view(f"<u{size}")[..., 0]
     return raw
@@ -184,8 +132,8 @@ def scatter(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, codes: Cod
     if adjacent is not None:
         adjacent[...] = pack_nibbles(codes) if element_bits(stream) == 4 else codes
         return
-    places, size = _places(buffer, stream, lanes, repeat, codes.shape[0])
-    if element_bits(stream) == 4:
+    places, size = _places(buffer, stream, lanes, repeat, codes.shape[0]), element_bits(stream) // 8
+    if size == 0:
         # Two lanes share a byte: one after the other, or the second would overwrite the first.
         for half in (0, 1):
             chosen = (places & 1) == half
@@ -196,23 +144,19 @@ def scatter(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, codes: Cod
     buffer[places[..., None] + np.arange(size)] = raw
 
 
-def _convert_whole(whole: NaturalMap, buffer: Bytes) -> None:
-    lanes = slice(0, whole.cols)
-    codes = gather(buffer, whole.source, lanes, 0, whole.rows)
-    fmt = whole.destination.format
-    result = apply_action(whole.action, [codes], whole.source.format, fmt, codes.shape)
-    scatter(buffer, whole.destination, lanes, 0, result)
+def _convert_whole(whole: StridedInstruction, buffer: Bytes) -> None:
+    """Run a natural map: every element is read before any is written."""
+    _step(whole, buffer, slice(0, whole.lanes), 0, whole.repeats)
 
 
 def _step(operation: StridedInstruction, buffer: Bytes, lanes: Lanes, repeat: int, repeats: int) -> None:
     dst = operation.destination
     sources = [gather(buffer, each, _own_lanes(each, lanes), repeat, repeats) for each in operation.sources]
     if isinstance(operation.action, LaneWork):
-        result = operation.action.run(buffer, sources, lanes)
+        result = operation.action.run(LaneInputs(buffer, sources, lanes))
     else:
-        count = lanes.stop if isinstance(lanes, slice) else len(lanes)
         src = operation.sources[0].format if operation.sources else None
-        result = apply_action(operation.action, sources, src, dst.format, (repeats, count))
+        result = apply_action(operation.action, sources, src, dst.format)
     scatter(buffer, dst, _own_lanes(dst, lanes), repeat, np.broadcast_to(result, (repeats, *result.shape[1:])))
 
 
@@ -262,19 +206,27 @@ def _adjacent(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats:
     return as_strided(base, (repeats, stored), (stream.step, size), writeable=True)
 
 
-def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> tuple[NDArray[np.int64], int]:
-    """Return the position of each lane, shape (repeats, lanes), and its size: in bytes, or in nibbles for 4-bit
-    streams."""
-    bits = element_bits(stream)
-    numbers = np.arange(lanes.stop) if isinstance(lanes, slice) else lanes
-    per_block = BLOCK * 8 // bits
-    size = max(bits // 8, 1)
-    unit = 2 if bits == 4 else 1
-    inside = numbers // per_block * stream.block_stride * BLOCK * unit + numbers % per_block * size
-    rows = stream.address + (repeat + np.arange(repeats)) * stream.step
-    places = rows[:, None] * unit + inside[None, :]
+def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> NDArray[np.int64]:
+    """Return the positions of the lanes, which lie in the buffer."""
+    places, unit = lane_positions(stream, lanes, repeat, repeats), _units(stream)
+    size = max(element_bits(stream) // 8, 1)
     _check_reach(buffer, int(places.min()) // unit, int(places.max()) // unit + size)
-    return places, size
+    return places
+
+
+def lane_positions(stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> NDArray[np.int64]:
+    """Return the position of each lane, shape (repeats, lanes): in bytes, or in nibbles for 4-bit streams."""
+    bits, unit = element_bits(stream), _units(stream)
+    numbers = np.arange(lanes.stop) if isinstance(lanes, slice) else lanes
+    block, within = np.divmod(numbers, BLOCK * 8 // bits)
+    inside = block * stream.block_stride * BLOCK * unit + within * max(bits // 8, 1)
+    rows = stream.address + (repeat + np.arange(repeats)) * stream.step
+    return np.asarray(rows[:, None] * unit + inside[None, :], np.int64)
+
+
+def _units(stream: Stream) -> int:
+    """Return the positions of a byte."""
+    return 2 if element_bits(stream) == 4 else 1
 
 
 def _check_reach(buffer: Bytes, start: int, end: int) -> None:
@@ -282,5 +234,5 @@ def _check_reach(buffer: Bytes, start: int, end: int) -> None:
         raise TileError(f"a vector instruction accesses bytes {start} .. {end - 1} of a buffer of {buffer.size}")
 
 
-compute = TileValues(NaturalMap, _convert_whole, StridedInstruction, execute_vector)
+compute = TileValues(StridedInstruction, _convert_whole, StridedInstruction, execute_vector)
 """Function that computes the values of a lowered program."""

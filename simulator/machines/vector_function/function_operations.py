@@ -58,8 +58,8 @@ def load_step(
 ) -> MicroOperation:
     """Return the load of `results` from an operand by a distribution mode.
 
-    `steps` are the bytes between rows and between trips. A load of the mode `MASK_B16` fills a predicate: one bit per
-    lane of 16 bits.
+    `steps` are the bytes between rows and between trips. A load in a mode for masks fills a predicate: one bit per
+    lane.
     """
     moves = {} if steps is None else {"row": steps[0], "trip": steps[1]}
     name = LOADS[len(results) > 1]

@@ -5,7 +5,7 @@ There is one process per core, with threads for each pipe, its instructions, and
 Times are cycles: the format counts microseconds, so one cycle is written as one microsecond, and
 `otherData.time_unit` records this. Every cycle of a pipe belongs to one slice, named after the instruction it works
 for or the reason for its wait; the cycles of launches are on an additional thread, by line. Whole instructions have
-threads of their own: their executions as in the report's table, and separately their waits (`instruction_tracks`).
+threads of their own: their executions as in the report's table, and separately their waits.
 Flows are dependences, counters are queues and buffers. Everything is cut to the window; an arrow is present if the
 last slice of its producer and the first slice of its consumer are.
 

@@ -35,7 +35,7 @@ from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
-from castsim.machines.strided.values import NaturalMap, apply_action
+from castsim.machines.strided.values import apply_action, lane_positions
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.values import Side, WholeTile, apply_chain
 from castsim.numerics.blocks import code_dtype
@@ -360,14 +360,14 @@ class SeededTerms(SymbolicMemory):
                 key = key_of(0, *effect_words(effect), "whole")  # wherever its tiles lie
                 self._whole(key, accesses(lowered, deltas))
             return
-        if isinstance(shortcut, NaturalMap | WholeTile) and self._cast(shortcut, lowered, deltas):
+        if isinstance(shortcut, StridedInstruction | WholeTile) and self._cast(shortcut, lowered, deltas):
             return
         for operation in operations(lowered, deltas):
             self._operation(operation, accesses(lowered, deltas))
 
     # ------------------------------------------------------------------------------------------------------- casts
 
-    def _cast(self, whole: NaturalMap | WholeTile, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
+    def _cast(self, whole: StridedInstruction | WholeTile, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
         """Apply the proven effect of a cast as a whole, moved by a loop or not; return whether that was possible."""
         if len(lowered.accesses) != 2:
             return False
@@ -375,12 +375,14 @@ class SeededTerms(SymbolicMemory):
         written, read = accesses(lowered, deltas)
         if moved[0] != moved[1] and written.start < read.end and read.start < written.end:
             return False
-        if isinstance(whole, NaturalMap):
-            source, destination, filled = _side(whole.source), _side(whole.destination), 0
+        if isinstance(whole, StridedInstruction):
+            source, destination, filled = _side(whole.sources[0]), _side(whole.destination), 0
+            shape = whole.repeats, whole.lanes
         else:
             source, destination, filled = whole.source, whole.destination, whole.filled
-        how = whole.action if isinstance(whole, NaturalMap) else whole.chain
-        start, shape = destination.address + moved[0], (whole.rows, whole.cols)
+            shape = whole.rows, whole.cols
+        how = whole.action if isinstance(whole, StridedInstruction) else whole.chain
+        start = destination.address + moved[0]
         terms = self._elements(source, source.address + moved[1], shape)
         self.buffer[start : start + filled] = self.constants[0]
         ends, size = (source.format, destination.format), destination.format.storage_bits // 8
@@ -388,7 +390,7 @@ class SeededTerms(SymbolicMemory):
         def step(codes: list[Codes]) -> Codes:
             if isinstance(whole, WholeTile):
                 return apply_chain(whole.chain, codes[0])
-            return apply_action(whole.action, codes, *ends, codes[0].shape)
+            return apply_action(whole.action, codes, *ends)
 
         known = self.tables.result(("cast", how), [terms], *ends, step)
         if known is None:
@@ -469,7 +471,7 @@ class SeededTerms(SymbolicMemory):
             return None
 
         def step(codes: list[Codes]) -> Codes:
-            return apply_action(operation.action, codes, *ends, codes[0].shape)
+            return apply_action(operation.action, codes, *ends)
 
         return self.tables.result(("step", operation.action), sources, *ends, step)
 
@@ -510,9 +512,7 @@ def _offsets(access: Access) -> np.ndarray:
 
 def _places(stream: Stream, lanes: np.ndarray, repeat: int) -> np.ndarray:
     """Return the bytes of the active lanes of one repeat, shape (lanes, bytes)."""
-    size = stream.format.storage_bits // 8
-    inside = lanes * size // BLOCK * stream.block_stride * BLOCK + lanes * size % BLOCK
-    return np.asarray(stream.address + repeat * stream.step + inside[:, None] + np.arange(size)[None, :])
+    return np.asarray(lane_positions(stream, lanes, repeat, 1)[0][:, None] + np.arange(stream.format.storage_bits // 8))
 
 
 @dataclass(slots=True)

@@ -17,11 +17,11 @@ from castsim.execution.timing import Cause
 from castsim.execution.tree import Block
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import Format, Rounding
+from castsim.isa.formats import Format
 from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.kernel_sequence import KernelSequence
-from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, timing_of
-from castsim.machines.strided.strided_instructions import Pace, Stream, always_fills, pace_of
+from castsim.machines.strided.plan import CastPlan, element_steps, plan_cast, timing_of
+from castsim.machines.strided.strided_instructions import Pace, Stream, StridedInstruction, always_fills, pace_of
 from castsim.targets.loader import Target
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 from castsim.tools.estimate.cast_estimates import (
@@ -34,15 +34,8 @@ from castsim.tools.estimate.cast_estimates import (
 )
 from castsim.tools.estimate.tile_estimates import TileEstimator
 
-Step = tuple[str, str] | str
-"""A conversion by its pair, or an instruction on 16-bit integers."""
-
-_SEQUENCES: dict[str, tuple[Step, ...]] = {
-    "via_i32": (("", "i32"), ("i32", "")),
-    "chunked": (("", "i32"), ("i32", "")),
-    "chunked_masked": (("", "i32"), ("i32", "i16"), "vector_dup", "vand", ("i16", "f16"), ("f16", "i8")),
-}
-"""Instructions of one call or sub-chunk through scratch, with barriers in between; '' is the format of the cast."""
+_SEQUENCES = ("via_i32", "chunked", "chunked_masked")
+"""Sequences through scratch that have a closed form: barriers stand between the instructions of a call or sub-chunk."""
 
 
 class Times(NamedTuple):
@@ -86,15 +79,7 @@ def _rows_of(target: StridedRepeatTarget, plan: CastPlan) -> tuple[str, ...]:
     """Return the timing rows of the instructions of one call, or sub-chunk."""
     if plan.sequence is None:
         return (timing_of(target, plan),)
-    src, dst = plan.src.name, plan.dst.name
-    rows = []
-    for place, step in enumerate(_SEQUENCES[plan.sequence.steps]):
-        if isinstance(step, str):
-            rows.append(target.timing_row(step, "i16") or step)
-            continue
-        rounding = plan.rounding if place == 0 else Rounding.TRUNC if step == ("f16", "i8") else None
-        rows.append(timing_of(target, single_cast(target, step[0] or src, step[1] or dst, rounding, plan.ctrl)))
-    return tuple(rows)
+    return tuple(step.timing for step in element_steps(target, plan) if isinstance(step, StridedInstruction))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Translation of a tile program statement by statement, which preserves run-time scalars.
 
 Scalar arithmetic, conditions and loops are written unchanged; tiles are placed and operations lowered when they are
-reached. Run-time extents become bounds of loops (`nest_writer.Extents`), scalar operands those of instructions, view
+reached. Run-time extents become bounds of loops, scalar operands those of instructions, view
 offsets those of pointers. Source: docs/reference/micro.md section 7.3.
 """
 

@@ -13,16 +13,15 @@ from castsim.execution.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.tree import Block, Lowered, Operation, ResolvedTileOp, Tree, width
 from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.effect import TileEffect
-from castsim.isa.dataclass import dataclass, field
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, mismatch, strides_of
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.strided.plan import start_ctrl
-from castsim.machines.strided.statement_work import ACCUMULATING
-from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
+from castsim.machines.strided.statement_work import ACCUMULATING, PATTERNS
+from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction, start_ctrl
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.tools.expand.program_writer import Moves, TreeWriter, framed
 from castsim.tools.expand.registers import I64, FunctionEmitter, buffer_pointer
@@ -206,10 +205,13 @@ class StatementWriter(TreeWriter):
         )
         blocks = tuple(1 if stream.elements else stream.block_stride for stream, _ in streams)
         used = strides != strides_of(plain) and (repeats > 1 or self.counting)
-        words = tuple(self._words(name))
-        self._statement(
-            name, [*uses, *scalars], words, repeats=repeats, destinations=1,
-            blocks=blocks if set(blocks) != {1} else (), strides=strides if used else (),
+        operands = [*uses, *scalars]
+        self.out.add(
+            replace(
+                plain, operands=tuple(name for name, _ in operands), operand_types=tuple(kind for _, kind in operands),
+                attributes=tuple(self._words(name)), blocks=blocks if set(blocks) != {1} else (),
+                strides=strides if used else (),
+            )
         )  # fmt: skip
 
     def _name(self, operation: StridedInstruction) -> str:
@@ -228,17 +230,8 @@ class StatementWriter(TreeWriter):
             yield "order", "value"
         if name == "vreducev2":
             assert self.given is not None and self.given.work.pattern is not None
-            patterns = {
-                "P0101": "1",
-                "P1010": "2",
-                "P0001": "3",
-                "P0010": "4",
-                "P0100": "5",
-                "P1000": "6",
-                "P1111": "7",
-            }
-            pattern = self.given.work.pattern
-            yield "pattern", patterns.get(pattern, patterns.get(f"P{pattern}", "7"))
+            words = {f"{letter}{lanes:04b}": word for word, lanes in PATTERNS.items() for letter in ("", "P")}
+            yield "pattern", words.get(self.given.work.pattern, "7")
 
     def _scalars(self, name: str, operation: StridedInstruction) -> Iterator[Use]:
         """Yield the scalar of an instruction, if it has one."""
@@ -304,17 +297,9 @@ class StatementWriter(TreeWriter):
                 self._pointers[base, element] = self.out.buffer(address, element)
         return self._pointers[base, element]
 
-    def _statement(
-        self, name: str, uses: Sequence[Use], words: tuple[tuple[str, str], ...] = (), *, repeats: int = 1,
-        destinations: int = 0, blocks: tuple[int, ...] = (), strides: tuple[int, ...] = (),
-    ) -> None:  # fmt: skip
-        names, kinds = tuple(operand for operand, _ in uses), tuple(kind for _, kind in uses)
-        self.out.add(
-            StridedStatement(
-                name, names, kinds, attributes=words, destinations=destinations, repeats=repeats, blocks=blocks,
-                strides=strides,
-            )
-        )  # fmt: skip
+    def _statement(self, name: str, uses: Sequence[Use]) -> None:
+        """Write a statement that sets control state."""
+        self.out.add(StridedStatement(name, tuple(operand for operand, _ in uses), tuple(kind for _, kind in uses)))
 
 
 def _integer(fmt: Format) -> str:

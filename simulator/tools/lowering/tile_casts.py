@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from castsim.execution.tree import Block, Lowered, ResolvedTileOp, Tile, TileCast, operations
+from castsim.execution.tree import ResolvedTileOp, Tile, TileCast
 from castsim.execution.vector_operations.arithmetic import constant_codes
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import BLOCK
@@ -538,34 +538,29 @@ def _forms(modes: Sequence[RoundMode | None], *, scratch: bool) -> Iterator[Tile
 
 # The steps that a tile cast of strided instructions makes of an element.
 
-_SOURCE, _TMP_AT, _DESTINATION = 0, 1 << 20, 1 << 21
-
 
 def _strided_tracer(target: StridedRepeatTarget) -> Tracer:
     """Return the function that gives the steps of each form of a type pair: of an instruction, or of a sequence."""
     from castsim.machines.strided import strided_instructions as strided  # noqa: PLC0415 - as above
-    from castsim.machines.strided.plan import ConversionCall, emit_call, plan_cast  # noqa: PLC0415 - as above
+    from castsim.machines.strided.plan import DESTINATION, SOURCE, element_steps, plan_cast  # noqa: PLC0415 - as above
     from castsim.machines.strided.values import SCALE_FORMAT  # noqa: PLC0415 - as above
 
     def of_action(action: object, src: Format, dst: Format) -> Primitive:
-        match action:
-            case strided.ElementwiseCast(policy):
-                return FormatCast(src, dst, policy)
-            case strided.RoundToIntegral(policy):
-                return Integral(dst, policy)
-            case strided.ScaledConvert(scale, policy):
-                assert isinstance(src, IntFormat)
-                return Scaled(src, dst, scale_of(scale, SCALE_FORMAT), policy)
-        raise TypeError(f"{action} converts nothing")
+        assert isinstance(action, strided.Conversion)
+        if action.integral:
+            return Integral(dst, action.policy)
+        if action.scale is None:
+            return FormatCast(src, dst, action.policy)
+        assert isinstance(src, IntFormat)
+        return Scaled(src, dst, scale_of(action.scale, SCALE_FORMAT), action.policy)
 
     def primitives(src: Format, dst: Format, form: TileCastForm) -> Primitives:
         plan = plan_cast(target, src, dst, form.rounding, form.saturation, scratch=form.scratch)
         if plan.sequence is None:
             return (of_action(plan.action, src, dst),)
-        held: dict[int, Primitives] = {_SOURCE: ()}
+        held: dict[int, Primitives] = {SOURCE: ()}
         constants: dict[int, int] = {}
-        sequence = emit_call(target, plan, ConversionCall(1, _DESTINATION, _SOURCE, 0, 0, 1), _TMP_AT)
-        for operation in operations(Lowered(0, Block(tuple(sequence))), None):
+        for operation in element_steps(target, plan):
             if not isinstance(operation, strided.StridedInstruction):
                 continue
             place, action = operation.destination.address, operation.action
@@ -580,7 +575,7 @@ def _strided_tracer(target: StridedRepeatTarget) -> Tracer:
                 step = of_action(action, operation.sources[0].format, operation.destination.format)
                 held[place] = (*held[sources[0]], step)
             constants.pop(place, None)
-        return held[_DESTINATION]
+        return held[DESTINATION]
 
     return primitives
 

@@ -11,11 +11,13 @@ import pytest
 from kit.command_output import document_of, err_of, file_of, out_of
 
 from castsim.__main__ import main
+from castsim.execution.tree import Lowered, operations
 from castsim.isa.errors import IllegalError, ScratchError, TileError
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.machines.strided import audit as audit_module
 from castsim.machines.strided import plan as plan_module
 from castsim.machines.strided.audit import UNEXPLAINED, ScratchAuditor
+from castsim.machines.strided.kernel_sequence import KernelSequence
 from castsim.reports import scratch
 from castsim.reports.scratch import shape_count, shapes, sweep
 from castsim.running.program_loading import load_program
@@ -117,15 +119,17 @@ def test_a_large_sweep_says_how_large_it_is(monkeypatch, capsys):
 
 
 def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
-    def wrong(target, plan, call, scratch):
-        for operation in plan_module.emit_call(target, plan, call, scratch):
+    def wrong(sequence, plan, extent, dst, src, scratch):
+        right = KernelSequence(sequence.target)
+        plan_module.append_call(right, plan, extent, dst, src, scratch)
+        for operation in operations(Lowered(0, right.close()), None):
             if operation.__class__.__name__ == "StridedInstruction" and operation.destination.address == scratch:
                 wide = dataclasses.replace(operation.destination, repeat_stride=operation.destination.repeat_stride + 1)
-                yield dataclasses.replace(operation, destination=wide)
+                sequence.add((dataclasses.replace(operation, destination=wide),))
             else:
-                yield operation
+                sequence.add((operation,))
 
-    monkeypatch.setattr(audit_module, "emit_call", wrong)
+    monkeypatch.setattr(audit_module, "append_call", wrong)
     audit = ScratchAuditor(A2A3, "f32", "i16").audit(4, 200, 256)
     assert audit.reasons == (UNEXPLAINED,) and not audit.explained
     assert main(["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256", "--audit"]) == 1

@@ -27,7 +27,7 @@ from castsim.engines import simulate
 from castsim.execution.pipe_operations import PipeBarrier
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FORMATS
-from castsim.machines.strided.strided_instructions import Stream, StridedInstruction, TimedArithmetic
+from castsim.machines.strided.strided_instructions import Stream, StridedInstruction
 from castsim.targets.loader import SHIPPED, format_of, load_target
 from castsim.tools.accuracy.accuracy_assessment import LABEL_SHAPE, SHAPE, Accuracy, AssessedRow, assess, assess_row
 from castsim.tools.accuracy.measured_rows import read_table
@@ -490,8 +490,8 @@ def test_bank_scenarios(row: dict[str, str], engine: str) -> None:
     fmt = FORMATS["f32"]
     src0 = Stream(int(row["src0"], 0), fmt, int(row["src0_block_stride"]), int(row["src0_repeat_stride"]))
     src1, dst = (Stream(int(row[name], 0), fmt, 1, 8) for name in ("src1", "dst"))
-    add = StridedInstruction("vadd", "vadd", 64, 64, FULL, dst, (src0, src1), TimedArithmetic())
-    alone = StridedInstruction("vadd", "vadd", 1, 64, FULL, dst, (src0, src1), TimedArithmetic())
+    add = StridedInstruction("vadd", "vadd", 64, 64, FULL, dst, (src0, src1), None)
+    alone = StridedInstruction("vadd", "vadd", 1, 64, FULL, dst, (src0, src1), None)
     repeats = simulate(singly(add), CHIP, engine=engine).total - simulate(singly(alone), CHIP, engine=engine).total
     assert repeats + 1 + 22 == pytest.approx(float(row["cycles_per_call"]), abs=4)
 
@@ -500,7 +500,7 @@ def test_facts_of_steps() -> None:
     """A step behind a barrier and one behind a mask change, of 2 repeats without conflicts, for every engine."""
     fmt = FORMATS["f32"]
     streams = (Stream(0x10100, fmt, 1, 8), (Stream(0, fmt, 1, 8),))
-    call = StridedInstruction("vmuls", "vmuls", 2, 64, FULL, streams[0], streams[1], TimedArithmetic())
+    call = StridedInstruction("vmuls", "vmuls", 2, 64, FULL, streams[0], streams[1], None)
     for engine in ("event", "fast"):
         once = simulate(singly(call), CHIP, engine=engine).total
         steps = {

@@ -208,6 +208,17 @@ def test_spreads_gathers_and_keeps(tmp_path: Path) -> None:
     assert same(executed(tmp_path, text, given_).view("<f4")[place:][: kept.size], kept)
 
 
+@pytest.mark.parametrize("element", ["i16", "f16", "f32", "u32"])
+def test_blocks_at_offsets(element: str, tmp_path: Path) -> None:
+    """`vgatherb` copies the eight blocks of 32 bytes whose byte offsets its second operand holds, of any element."""
+    generator = np.random.default_rng(5)
+    buffer, offsets = generator.integers(0, 256, SIZE, np.uint8), 32 * generator.integers(0, 60, 8)
+    buffer[TWO : TWO + 32] = offsets.astype("<u4").view(np.uint8)
+    after = executed(tmp_path, statement("vgatherb", (element, DST), ("u32", TWO), (element, ONE)), buffer)
+    blocks = [buffer[ONE + offset : ONE + offset + 32] for offset in offsets]
+    assert np.array_equal(after[DST : DST + 256], np.concatenate(blocks))
+
+
 def test_accumulating_and_scalar_instructions(tmp_path: Path) -> None:
     given_ = np.rint(noise("<f4", 17))
     given_[given_ == 0] = 4

@@ -183,8 +183,8 @@ def with_stream(operation: StridedInstruction, end: str, **changes: object) -> S
 def test_natural_map_of_the_right_operations() -> None:
     found = proof(lower(PROVABLE))
     assert found is not None
-    assert (found.rows, found.cols) == (3, 130)
-    assert (found.source.address, found.source.repeat_stride) == (0, 18)
+    assert (found.repeats, found.lanes) == (3, 130)
+    assert (found.sources[0].address, found.sources[0].repeat_stride) == (0, 18)
     assert (found.destination.address, found.destination.repeat_stride) == (65536, 9)
 
 

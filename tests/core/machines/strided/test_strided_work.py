@@ -11,7 +11,8 @@ from kit.strided_works import BANK, MNEMONICS, SPAN, TARGET, column, example, is
 from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tree import Lowered, ResolvedTileOp, operations
 from castsim.isa.errors import IllegalError
-from castsim.machines.strided.strided_lowering import StridedLowerer, lower_work
+from castsim.machines.strided.kernel_lowering import lower_work
+from castsim.machines.strided.strided_lowering import StridedLowerer
 from castsim.targets.description import with_options
 
 A, B, D = 0, 2 * BANK, BANK
