@@ -31,7 +31,6 @@ from castsim.commands.run_views import check_views, timeline_of, timeline_text, 
 from castsim.engines import ENGINES, simulate
 from castsim.execution.input_data import BACKEND, TOOLCHAIN, entries, write_array
 from castsim.execution.run_limits import stale_mode
-from castsim.execution.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
@@ -43,6 +42,7 @@ from castsim.running.languages import CPP, FRAGMENT, FRAGMENT_NAME, GRAPH, Fragm
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
+from castsim.running.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.targets.description import watched, with_options
 from castsim.targets.loader import Target, load_target
 

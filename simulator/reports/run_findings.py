@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.execution.synchronisation.flags import Note, Place
 from castsim.isa.dataclass import replace
 from castsim.reports import run_cycles, run_findings, run_outcomes, sections
 from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, says
@@ -20,10 +19,11 @@ from castsim.reports.schemas.keys import Cycles, Line, LintEntry
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
 from castsim.reports.terminal import height, indented
 from castsim.running.loaded import Loaded
+from castsim.running.synchronisation.flags import Note, Place
 
 if TYPE_CHECKING:
-    from castsim.execution.synchronisation.race_findings import RaceFinding
     from castsim.machines.vliw.findings import StaleRead
+    from castsim.running.synchronisation.race_findings import RaceFinding
 
 
 def stale_notice(reads: tuple[StaleRead, ...] | None) -> str | None:

@@ -13,15 +13,15 @@ from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.pipe_operations import PATH_ONLY, Idle
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, walk_limit
-from castsim.execution.synchronisation.flags import Synchronised
-from castsim.execution.synchronisation.race_detector import find_races
-from castsim.execution.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language
 from castsim.machines.mechanisms import lowerer_of, tile_target
+from castsim.running.synchronisation.flags import Synchronised
+from castsim.running.synchronisation.race_detector import find_races
+from castsim.running.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
 from castsim.targets.loader import Target, load_target
 
 if TYPE_CHECKING:

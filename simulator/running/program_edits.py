@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from castsim.execution.synchronisation.flags import Place
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto import program as pto
@@ -13,6 +12,7 @@ from castsim.isa.pto.lexer import options_named
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import operation_text, print_program
 from castsim.running.loaded import Loaded
+from castsim.running.synchronisation.flags import Place
 
 COMMENT = re.compile(r"//.*")
 """Pattern of a comment."""

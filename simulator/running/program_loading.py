@@ -32,17 +32,6 @@ from castsim.execution.interpreter.lowerer import Lowerer, check_level, has_addr
 from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
 from castsim.execution.pipe_operations import NO_VALUES, Idle
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.execution.synchronisation.flags import (
-    BARRIERS,
-    INTERLOCK,
-    MODES,
-    PROGRAM,
-    SynchronisedFunction,
-    insert,
-    insert_barriers,
-    noted,
-)
-from castsim.execution.synchronisation.race_findings import RaceFinding
 from castsim.execution.tree import Block, InstructionRole, Node, Tree
 from castsim.execution.vector_operations.quantising import FORMS
 from castsim.isa.dataclass import dataclass, field, replace
@@ -71,6 +60,17 @@ from castsim.running.loaded import (
     check_executions,
     races_of,
 )
+from castsim.running.synchronisation.flags import (
+    BARRIERS,
+    INTERLOCK,
+    MODES,
+    PROGRAM,
+    SynchronisedFunction,
+    insert,
+    insert_barriers,
+    noted,
+)
+from castsim.running.synchronisation.race_findings import RaceFinding
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, TileTarget
 from castsim.targets.vliw import VliwTarget

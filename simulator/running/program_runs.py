@@ -12,7 +12,6 @@ from castsim.execution.input_data import BACKEND, TOOLCHAIN, ProgramChoice, arra
 from castsim.execution.outcomes import CastPlace, Outcomes, PlotMixin, notebook_function
 from castsim.execution.pipe_operations import Placeholder
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, Limits, stale_mode
-from castsim.execution.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.execution.timing import WAITING, Cause, Listener, PipeTiming, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Loop, Lowered, Node, Tree
 from castsim.isa.dataclass import dataclass, field, replace
@@ -22,6 +21,7 @@ from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.running.languages import C, language_module
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
+from castsim.running.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.targets.description import CORES, with_options
 from castsim.targets.loader import Target
 

@@ -30,9 +30,9 @@ from benchmarks.engines import largest_resident
 from benchmarks.table import machine_text
 from benchmarks.timing import round_robin
 from castsim import run
-from castsim.execution.synchronisation.flags import insert
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
+from castsim.running.synchronisation.flags import insert
 from castsim.targets.loader import load_target
 
 _TILE = "!pto.tile_buf<vec, 16x64x{}>"

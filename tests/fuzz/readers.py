@@ -243,7 +243,7 @@ READERS: dict[str, Reader] = {
     ),
     "sweep-ledger": Reader(
         study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
-        ("simulator/execution/distributing.py",), text=False,
+        ("simulator/tools/distribution/distributing.py",), text=False,
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,

@@ -14,12 +14,12 @@ import numpy as np
 
 from castsim.engines import simulate
 from castsim.execution.interpreter.interpreter import Executed, execute
-from castsim.execution.synchronisation.flags import insert
-from castsim.execution.synchronisation.race_detector import find_races
-from castsim.execution.synchronisation.race_findings import RaceKind
 from castsim.execution.tree import Access, accesses, instances
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
+from castsim.running.synchronisation.flags import insert
+from castsim.running.synchronisation.race_detector import find_races
+from castsim.running.synchronisation.race_findings import RaceKind
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target
 

@@ -22,8 +22,6 @@ from kit.paths import PROGRAMS, VECTORS
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.execution.synchronisation.flags import plan
-from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.transfer_timing import SharedMemory
 from castsim.execution.tree import Access, Block, GlobalSpace, Lowered, ResolvedTileOp, Tree
 from castsim.isa.errors import CastsimError
@@ -34,6 +32,8 @@ from castsim.machines.vector_function.launched_scope import Scope
 from castsim.reports.run_cycles import HEADLINE
 from castsim.reports.run_findings import section
 from castsim.reports.run_report import RunReport
+from castsim.running.synchronisation.flags import plan
+from castsim.running.synchronisation.removing import ElementListing, OperandBytes
 from castsim.targets.description import lifted, with_options
 from castsim.targets.loader import SHIPPED, load_target
 from castsim.tools.accuracy.left_out import LeftOut, cross_validate

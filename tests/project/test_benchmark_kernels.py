@@ -21,7 +21,6 @@ from kit.measured_record import read, rows
 from kit.paths import ROOT
 
 from castsim import check_text, run
-from castsim.execution.synchronisation import race_detector
 from castsim.isa.tpc import parser
 from castsim.machines.strided import strided_lowering as strided
 from castsim.machines.vector_function import function_lowering as vector_function
@@ -29,6 +28,7 @@ from castsim.machines.vliw import plans
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.tiers import convert_codes
+from castsim.running.synchronisation import race_detector
 
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

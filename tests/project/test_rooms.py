@@ -47,14 +47,14 @@ __init__           1    200
 __main__           1    300
 commands          15   3700
 engines           19   6900
-execution         35  14700
+execution         29  12200
 files              1    300
 isa               31  13500
 languages         45  16900
 machines          54  22700
 numerics          11   3300
 reports           36   9700
-running           11   3900
+running           17   6400
 targets           13   6000
 testing            1    100
 tools            195  59900

@@ -25,7 +25,7 @@ PROGRESS = ("rich.progress", "rich.live")
 """For terminals."""
 COMPUTING = ("numpy", "castsim.numerics", "castsim.engines", "castsim.execution.interpreter")
 RUNNING = (
-    "castsim.engines", "castsim.execution.interpreter", "castsim.execution.synchronisation.race_findings",
+    "castsim.engines", "castsim.execution.interpreter", "castsim.running.synchronisation.race_findings",
     "castsim.isa.pto.pto_parser", "castsim.isa.tpc.parser",
 )  # fmt: skip
 TILES = ("castsim.machines.strided", "castsim.machines.vector_function", "castsim.isa.pto.pto_parser")
@@ -61,7 +61,7 @@ CASES = {
     ),
     "cast f32 i16 1 --target a5": (*RUNNING, "castsim.machines.strided", *ASSEMBLY, *PLANNING),
     "cast f32 i16 1 --target gaudi2": (
-        "castsim.engines", "castsim.execution.synchronisation.race_findings", *TILES, "castsim.machines.vliw.machine",
+        "castsim.engines", "castsim.running.synchronisation.race_findings", *TILES, "castsim.machines.vliw.machine",
     ),
     "estimate f32 f16 16x256 --target a2a3": ("castsim.tools.advise.advice_search", *ASSEMBLY[:2], *PLANNING),
     "scratch f32 i16 --rows 8 --cols 64 --row-stride 64 --target a2a3": (*RUNNING, *ASSEMBLY, *PLANNING),

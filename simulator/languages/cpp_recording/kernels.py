@@ -28,7 +28,6 @@ from castsim.commands.option_parsers import (
 )
 from castsim.commands.outcome import CommandOutcome, plain, stacked, write_program
 from castsim.execution.run_limits import Limits
-from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
@@ -36,6 +35,7 @@ from castsim.isa.reading import Language, Source, read_bytes
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
+from castsim.running.synchronisation.race_findings import IGNORE
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from castsim.execution.input_data import ArgumentUse, choose_target, make_inputs, read_input
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.execution.synchronisation.race_findings import REPORT
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError, TileError
 from castsim.isa.formats import Codes
@@ -35,6 +34,7 @@ from castsim.languages.cpp_recording.node_making import A5, NodeMaker, padded_by
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
+from castsim.running.synchronisation.race_findings import REPORT
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, TileTarget
 

@@ -22,7 +22,6 @@ from castsim.commands.kernels import as_files
 from castsim.commands.option_parsers import assignments, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import ArgumentUse, from_memory, make_inputs, read_input
-from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
@@ -31,6 +30,7 @@ from castsim.languages.tilelang.programs import LoweredKernel, TirProgram, funct
 from castsim.running.languages import TILELANG_FORM
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result
+from castsim.running.synchronisation.race_findings import STOP
 
 RunSource = Callable[..., CommandOutcome]
 

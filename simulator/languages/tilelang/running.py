@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.languages.tilelang.programs import (
@@ -41,6 +40,7 @@ from castsim.languages.tilelang.statements import POINTED
 from castsim.languages.tilelang.threads import Meeting
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
+from castsim.running.synchronisation.race_findings import STOP
 from castsim.targets.loader import Target, load_target
 
 if TYPE_CHECKING:

@@ -14,8 +14,6 @@ from pathlib import Path
 from castsim.execution.input_data import entries
 from castsim.execution.interpreter.arguments import core_numbers, in_buffer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.execution.synchronisation.race_findings import REPORT
-from castsim.execution.synchronisation.race_findings import RaceFinding as OrderFinding
 from castsim.isa.dataclass import dataclass, fields, replace
 from castsim.isa.errors import (
     CastsimError,
@@ -44,6 +42,8 @@ from castsim.machines.vliw.findings import LintFinding
 from castsim.running.languages import GRAPH, SCHEDULER, C, language_module
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
+from castsim.running.synchronisation.race_findings import REPORT
+from castsim.running.synchronisation.race_findings import RaceFinding as OrderFinding
 from castsim.targets.csv_tables import read_toml
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target

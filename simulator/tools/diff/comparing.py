@@ -13,7 +13,6 @@ from rich.text import Text
 
 from castsim.execution.input_data import digest, read_array
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
-from castsim.execution.synchronisation.race_findings import REPORT, STOP
 from castsim.execution.timing import Cause
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, arguments_checked
@@ -27,6 +26,7 @@ from castsim.reports.terminal import composed, indented, table
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
+from castsim.running.synchronisation.race_findings import REPORT, STOP
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 from castsim.tools.diff.differences import (

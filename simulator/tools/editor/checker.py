@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from castsim.execution.input_data import entries
 from castsim.execution.interpreter.arguments import core_numbers
-from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, WarningKind
 from castsim.isa.pto import program as pto
@@ -24,6 +23,7 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import Language, Source
 from castsim.running.program_loading import DataDependentProgram, load
 from castsim.running.program_runs import SourceLine, run_loaded, source_lines
+from castsim.running.synchronisation.race_findings import IGNORE
 from castsim.tools.check.checking import Finding, check_text, of_error
 from castsim.tools.editor.program_slice import EditedText, Settings, change, quick_findings
 

@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
@@ -19,6 +18,7 @@ from castsim.machines.registry import MachinePart
 from castsim.running.acceptance import order_keys
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
+from castsim.running.synchronisation.race_findings import IGNORE
 from castsim.targets.loader import Target
 from castsim.tools.lowering.demand import Demand, grading_of
 from castsim.tools.lowering.samples import common_codes

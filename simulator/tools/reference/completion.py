@@ -11,13 +11,13 @@ from castsim.commands.command_line import whole_parser
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.engines import ENGINES
 from castsim.execution.run_limits import STALE_MODES
-from castsim.execution.synchronisation.flags import MODES as SYNCHRONISATION
-from castsim.execution.synchronisation.race_findings import MODES as RACES
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation
 from castsim.numerics.tiers import Tier
 from castsim.reports.documents import CommandDocument, says
 from castsim.reports.sections import FULL, RUN, further_reports
+from castsim.running.synchronisation.flags import MODES as SYNCHRONISATION
+from castsim.running.synchronisation.race_findings import MODES as RACES
 from castsim.targets.loader import specification_names, target_names
 
 

@@ -11,10 +11,10 @@ from castsim.commands.option_parsers import assignments, integer_from, most_cycl
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.engines import ENGINES
-from castsim.execution.synchronisation.flags import MODES
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
 from castsim.running.lifted_limits import ALL
+from castsim.running.synchronisation.flags import MODES
 from castsim.tools.tune.candidates import ChoiceAxis, ChoiceKind, Study, read_axes
 from castsim.tools.tune.report import tuning_document, tuning_text
 from castsim.tools.tune.studies import MOST_SIMULATED, TuningLedger, about, search, study_of

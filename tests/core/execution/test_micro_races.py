@@ -10,7 +10,6 @@ from kit.micro_cases import texts
 from kit.paths import PROGRAMS
 
 from castsim.engines import simulate
-from castsim.execution.synchronisation.race_findings import REPORT, STOP, RaceKind
 from castsim.isa.errors import EngineError, RaceError
 from castsim.isa.pto.micro_forms import micro_operations
 from castsim.isa.pto.pto_parser import parse
@@ -18,6 +17,7 @@ from castsim.isa.reading import Language, Source
 from castsim.machines.vector_function.scope_recorder import _moved, instruction_of
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
+from castsim.running.synchronisation.race_findings import REPORT, STOP, RaceKind
 from castsim.targets.loader import load_target
 
 SAMPLES = PROGRAMS / "micro"

@@ -15,10 +15,10 @@ from makers.expected_files import PROGRAMS
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.execution.synchronisation.race_detector import find_races
-from castsim.execution.synchronisation.race_findings import RaceFinding, RaceKind
 from castsim.isa.errors import EngineError, RaceError, WarningKind, of_kind
 from castsim.running.program_loading import load_program
+from castsim.running.synchronisation.race_detector import find_races
+from castsim.running.synchronisation.race_findings import RaceFinding, RaceKind
 
 FLAG = re.compile(r"pto\.(set|wait)_flag\s*\[\W*PIPE_(\w+?)\W+PIPE_(\w+?)\W+EVENT_ID(\d)")
 BARRIER = re.compile(r"pto\.barrier\s*\W*PIPE_(\w+)")

@@ -24,10 +24,10 @@ from kit.work_programs import (
 )
 
 from castsim import run
-from castsim.execution.synchronisation.race_detector import find_races
-from castsim.execution.synchronisation.race_findings import RaceKind
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.running.synchronisation.race_detector import find_races
+from castsim.running.synchronisation.race_findings import RaceKind
 from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 TARGETS = ("a2a3", "a5")

@@ -23,10 +23,6 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.interpreter.interpreter import execute
-from castsim.execution.synchronisation.flags import SynchronisedFunction, insert, noted, plan
-from castsim.execution.synchronisation.race_detector import find_races
-from castsim.execution.synchronisation.race_findings import RaceKind
-from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Tree, elements, instances
 from castsim.isa.errors import ReadError
@@ -35,6 +31,10 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.program_edits import with_inserted_flags
+from castsim.running.synchronisation.flags import SynchronisedFunction, insert, noted, plan
+from castsim.running.synchronisation.race_detector import find_races
+from castsim.running.synchronisation.race_findings import RaceKind
+from castsim.running.synchronisation.removing import ElementListing, OperandBytes
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
 

@@ -17,12 +17,12 @@ from kit.work_programs import NATIVE, Spot, computed, noise, program, statement,
 from castsim.engines import simulate
 from castsim.execution.interpreter import interpreter
 from castsim.execution.interpreter.interpreter import execute
-from castsim.execution.synchronisation.flags import insert
 from castsim.execution.tree import Loop, instances
 from castsim.isa.errors import TileError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import compute_of, lowerer_of
+from castsim.running.synchronisation.flags import insert
 
 F32 = np.float32
 TARGETS = ["a2a3", "a5"]

@@ -15,11 +15,11 @@ from kit.work_model import NAN, TARGETS, TYPES, Model, special
 from kit.work_programs import NATIVE, Spot, computed, expect, noise, program, statement, synchronised, target, walked
 
 from castsim import run
-from castsim.execution.synchronisation.race_detector import find_races
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.running.synchronisation.race_detector import find_races
 
 SHAPE, VALID = (5, 320), (4, 270)  # two pieces of 16-bit elements per row and a rest of 14; five of 32-bit ones
 

@@ -16,12 +16,12 @@ from kit.work_programs import synchronised, target, walked
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.execution.synchronisation.flags import insert
-from castsim.execution.synchronisation.race_detector import find_races
 from castsim.isa.errors import CastsimError, LimitError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import lowerer_of, tile_target
+from castsim.running.synchronisation.flags import insert
+from castsim.running.synchronisation.race_detector import find_races
 
 TARGETS = ("a2a3", "a5")
 TILE = "!pto.tile_buf<vec, 1x64xf32>"

@@ -14,13 +14,13 @@ from kit.paths import PROGRAMS
 from oracle_races import judge
 
 from castsim import run
-from castsim.execution.synchronisation.flags import insert
-from castsim.execution.synchronisation.race_detector import find_races
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.running.loaded import Loaded
 from castsim.running.program_loading import load_program
+from castsim.running.synchronisation.flags import insert
+from castsim.running.synchronisation.race_detector import find_races
 from castsim.targets.loader import load_target
 
 FOLDER = PROGRAMS / "kernels" / "serving"

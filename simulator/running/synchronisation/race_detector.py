@@ -18,18 +18,6 @@ from castsim.execution.pipe_operations import (
     ScalarElementAccess,
     ScalarWork,
 )
-from castsim.execution.synchronisation.race_findings import (
-    SLOTS,
-    Instance,
-    RaceFinding,
-    RaceKind,
-    RaceRegion,
-    Touch,
-    contended_spaces,
-    distance,
-    hazard_between,
-    unfold,
-)
 from castsim.execution.tree import (
     Access,
     Block,
@@ -46,6 +34,18 @@ from castsim.execution.tree import (
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Span
 from castsim.isa.pto.strided_statements import REPEAT, STRIDED_ROWS
+from castsim.running.synchronisation.race_findings import (
+    SLOTS,
+    Instance,
+    RaceFinding,
+    RaceKind,
+    RaceRegion,
+    Touch,
+    contended_spaces,
+    distance,
+    hazard_between,
+    unfold,
+)
 from castsim.targets.dataflow import DataflowTarget, Hazard, Pipes
 
 # The pipes of a program without times: what each of them knows to have ended before its next instruction starts.

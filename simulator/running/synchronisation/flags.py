@@ -14,7 +14,11 @@ from enum import StrEnum
 
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import Lowerer, order_text
-from castsim.execution.synchronisation.removing import (
+from castsim.execution.tree import issued
+from castsim.isa.dataclass import dataclass, field, replace
+from castsim.isa.errors import Span
+from castsim.isa.pto import program as pto
+from castsim.running.synchronisation.removing import (
     BranchSpan,
     ElementKind,
     ElementListing,
@@ -34,11 +38,7 @@ from castsim.execution.synchronisation.removing import (
     needs_no_barrier,
     remove_needless,
 )
-from castsim.execution.synchronisation.sync_reading import ElementReading, read
-from castsim.execution.tree import issued
-from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import Span
-from castsim.isa.pto import program as pto
+from castsim.running.synchronisation.sync_reading import ElementReading, read
 from castsim.targets.dataflow import DataflowTarget
 
 INSERT = "insert"

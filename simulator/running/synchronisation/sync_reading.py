@@ -12,13 +12,13 @@ from castsim.execution.interpreter.lowerer import Lowerer, gathers, pipe_of
 from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.interpreter.tile_allocation import TileNode, is_foreign, share_bytes
-from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import scratch_of
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import ALIASES
+from castsim.running.synchronisation.removing import ElementListing, OperandBytes
 from castsim.targets.dataflow import Pipes
 
 # Where parts and slots of tiles lie, as far as the text of a program tells (docs/reference/pto.md section 5.1).
