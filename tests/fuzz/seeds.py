@@ -68,7 +68,7 @@ def records() -> tuple[bytes, ...]:
     """Return records as the product writes them, cut to a few of their parts."""
     found = []
     for path in (ROOT / "simulator" / "tools" / "verify" / "records" / "f32.json",
-                 ROOT / "simulator" / "lowering" / "records" / "substitutions.json",
+                 ROOT / "simulator" / "tools" / "lowering" / "records" / "substitutions.json",
                  ROOT / "docs" / "lowering-onnx.json"):  # fmt: skip
         held = json.loads(path.read_text(encoding="utf-8"))
         for key, value in held.items():

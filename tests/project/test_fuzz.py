@@ -126,7 +126,7 @@ def test_functions_that_are_never_closed_take_no_longer_the_more_there_are(head:
 def test_a_name_longer_than_any_file_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Found as the name of a table in a description of a target."""
     named = [word.format("n" * 300) for word in words]
-    assert main(["run", str(seeds.PROGRAMS / "f32_to_f16.pto"), "--timing-only", *named]) == 2
+    assert main(["run", str(seeds.ROOT / "programs" / "f32_to_f16.pto"), "--timing-only", *named]) == 2
     assert "internal error" not in capsys.readouterr().err
 
 
