@@ -17,7 +17,7 @@ class Feature(NamedTuple):
 
     `declare` adds the options; its docstring ends the help. `module` has `execute(options)`, and is imported only for
     that. `documents` are the classes of its JSON documents, as `module:Class`. A feature lies in a folder of its own,
-    whose `FEATURES` hold it, and may use the core and the features that it `requires`.
+    whose `FEATURES` hold it, and may use the core and other features.
     """
 
     name: str
