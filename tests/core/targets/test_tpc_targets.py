@@ -211,8 +211,10 @@ def test_every_fact_has_a_source(generation: str) -> None:
 def test_every_shipped_table_is_used() -> None:
     """By a description, the loader of what the compiler knows beyond the instruction set, or the reader of TPC-C."""
     readers = [*(SHIPPED / f"{generation}.toml" for generation in GENERATIONS), *SHIPPED.glob("tpc_*.py")]
-    readers += (Path(castsim.__file__).parent / "languages" / "tpc_c").glob("*.py")
-    readers.append(Path(castsim.__file__).parent / "tpc_compiler" / "c_language.py")
+    features = Path(castsim.__file__).parent
+    readers += [
+        path for folder in ("languages/tpc_c", "tools/tpc_compiler") for path in (features / folder).glob("*.py")
+    ]
     text = "".join(path.read_text(encoding="utf-8") for path in readers)
     for path in SHIPPED.glob("tpc_*.csv"):
         assert f'"{path.name}"' in text

@@ -295,7 +295,7 @@ def test_the_record_names_every_file_and_what_came_out() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("tile_kernels") is None, reason="the package tile-kernels")
 @pytest.mark.parametrize("name", ["engram_fused_weight", "mhc_expand_bwd", "mhc_sinkhorn_fwd", "moe_topk_gate"])
 def test_the_record_is_what_runs(name: str) -> None:
-    record = module("tilelang_record", ROOT / "tests")
+    record = module("tilelang_record", Path(__file__).parent)
     found = record.measured(name)
     case = json.loads(RECORD.read_text())["cases"][name]
     assert found == {"file": case["file"], **case["scheduled"]}
@@ -337,7 +337,7 @@ def test_all_cores_on_the_command_line(tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "scale.npy"), quantised(x)[1])
     one = command("run", *given, "--core", "1", "--json", "-")
     assert json.loads(one.stdout)["total_cycles"] == cycles[1]
-    given = ("tests/kit/tilelang_kernels.py:sum_of_cores", "--arg", "cores=2", "--in", "x=random:3")
+    given = ("tests/languages/tilelang/tilelang_kernels.py:sum_of_cores", "--arg", "cores=2", "--in", "x=random:3")
     done = command("run", *given, "--core", "all", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "2 cores, whose outputs are put together; core 0 is shown" in done.stdout

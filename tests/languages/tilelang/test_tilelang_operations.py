@@ -243,7 +243,7 @@ def test_operations_are_those_of_numpy(name: str, source: str) -> None:
     result = row.result or source
     lanes = lanes_of(source), lanes_of(result)
     a, b = (numbers(source, 3 * lanes[0], seed, small=row.small) for seed in (1, 2))
-    prim = importlib.import_module("tilelang_kernels").applied.get_tir(
+    prim = importlib.import_module("languages.tilelang.tilelang_kernels").applied.get_tir(
         row.operation, source, result, lanes, row.load, row.store
     )
     found = importlib.import_module("castsim.languages.tilelang").run(prim, a=a, b=b).outputs["y"]
@@ -258,7 +258,7 @@ def test_operations_are_those_of_numpy(name: str, source: str) -> None:
 
 
 def ran(name: str, arguments: tuple[Any, ...] = (), **words: Any) -> Any:
-    factory = getattr(importlib.import_module("tilelang_kernels"), name)
+    factory = getattr(importlib.import_module("languages.tilelang.tilelang_kernels"), name)
     return importlib.import_module("castsim.languages.tilelang").run(factory.get_tir(*arguments), **words)
 
 
@@ -359,7 +359,7 @@ def test_tables_of_addresses_in_host_code() -> None:
     torch, tilelang = importlib.import_module("torch"), importlib.import_module("castsim.languages.tilelang")
     tensors = [torch.full((2, 64), float(n)) for n in (3, 5)]
     y, which = torch.empty(2, 64), torch.tensor([1, 0], dtype=torch.int32)
-    kernels = importlib.import_module("tilelang_kernels")
+    kernels = importlib.import_module("languages.tilelang.tilelang_kernels")
     with tilelang.simulated():
         addresses = torch.empty(2, dtype=torch.int64, pin_memory=True)
         for number, each in enumerate(tensors):
@@ -456,7 +456,7 @@ def test_what_threads_cannot_do_is_refused(which: str, kind: type[Exception], me
 def test_host_code_that_asks_for_an_npu_takes_that_branch() -> None:
     """A kernel is called where the device is an NPU; elsewhere the host computes something else."""
     torch, tilelang = importlib.import_module("torch"), importlib.import_module("castsim.languages.tilelang")
-    kernels = importlib.import_module("tilelang_kernels")
+    kernels = importlib.import_module("languages.tilelang.tilelang_kernels")
 
     def host(x: Any) -> Any:
         if x.device.type != "npu" or not (hasattr(torch, "npu") and torch.npu.is_available()):
