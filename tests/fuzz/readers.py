@@ -187,7 +187,7 @@ READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
         check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
-        ("simulator/tools/check/checking.py", f"{_EXECUTION}/interpreter/*.py", f"{_EXECUTION}/sync*/*.py"),
+        ("simulator/tools/check/checking.py", f"{_EXECUTION}/interpreter/*.py", "simulator/running/sync*/*.py"),
     ),
     "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro_*.py",)),
     "micro-checked": Reader(
