@@ -104,7 +104,9 @@ class ArgumentUse:
 MAX_HEADER_BYTES = 10_000
 """Maximum length of a header; NumPy has the same limit, unless a file is trusted."""
 
-_MAGIC = b"\x93NUMPY"
+ARRAY_MAGIC = b"\x93NUMPY"
+"""The first bytes of an array in a file."""
+
 _ARCHIVE = b"PK\x03\x04"
 _LENGTHS = {1: "<H", 2: "<I", 3: "<I"}
 """The storage of the header's length, by version of the format."""
@@ -157,7 +159,7 @@ def _header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     start = file.read(8)
     if start.startswith(_ARCHIVE):
         raise _FormError("is an archive; give a single array")
-    if not start.startswith(_MAGIC) or len(start) < 8 or start[6] not in _LENGTHS:
+    if not start.startswith(ARRAY_MAGIC) or len(start) < 8 or start[6] not in _LENGTHS:
         raise _FormError("is not a .npy file, or is incomplete")
     form = _LENGTHS[start[6]]
     counted = file.read(struct.calcsize(form))

@@ -12,6 +12,7 @@ import numpy as np
 from castsim.execution import run_limits
 from castsim.execution.buffer_values import CastCounts, TaintTracker
 from castsim.execution.input_data import (
+    ARRAY_MAGIC,
     OLDEST,
     TOOLCHAIN,
     ArgumentUse,
@@ -560,11 +561,19 @@ class AssemblyProgram(WalkedWhenIssued):
 
 
 def load_bundles(source: Source, request: LoadRequest) -> AssemblyProgram:
-    """Read assembly, or a binary; see `castsim.machines.vliw.assembled`."""
+    """Read assembly, or a binary; see `castsim.machines.vliw.assembled`.
+
+    Raises:
+        ReadError: the file is an array.
+    """
     from castsim.machines.vliw.assembled import load_assembly  # noqa: PLC0415 - as at `_reader`
 
     chosen = (source, request.target, request.entry, request.args, request.prepare)
     if source.language is Language.BINARY:
+        if source.data.startswith(ARRAY_MAGIC):
+            raise ReadError(
+                f"'{source.file}' is an array, not a program", legal=(f"castsim run PROGRAM --in NAME={source.file}",)
+            )
         return AssemblyProgram(
             language_module(BINARY).load_binary(*chosen, declare=request.declare, machine=request.machine)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from kit.paths import PROGRAMS
 
@@ -53,6 +54,22 @@ def test_check_names_the_mistake(
     said = capsys.readouterr().out
     assert words in said
     assert f"legal: {legal}" in said or f", {legal}" in said
+
+
+def test_an_array_is_no_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.npy"
+    np.save(file, np.zeros(4, np.float32))
+    assert main(["run", str(file), "--target", "a2a3"]) == 2
+    assert (
+        f"error: '{file}' is an array, not a program\n  help: castsim run PROGRAM --in NAME=" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("program", [TILES, ASSEMBLY])
+def test_a_program_is_no_graph(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", str(program), "--target", "a5"]) == 2
+    message = f"error: castsim graph takes an ONNX model or TOSA text; '{program}' is a program\n"
+    assert capsys.readouterr().err == f"{message}  help: castsim run {program}\n"
 
 
 SCALES = """\

@@ -17,7 +17,7 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError, legal_text
 from castsim.isa.formats import Codes, Format
-from castsim.isa.reading import read_text
+from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, read_text
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings
 from castsim.numerics.policy import abstract_policy
@@ -274,13 +274,16 @@ def read_graph(path: Path, version: str | None = None) -> Graph:
     """Read an ONNX model (`.onnx`) or TOSA text (any other suffix); `version` is TOSA's.
 
     Raises:
-        ReadError: it cannot be read; the error has the position, if there is one.
+        ReadError: it cannot be read, or is a program; the error has the position, if there is one.
         IllegalError: a node is not supported; the message names it.
     """
     if path.suffix == ".onnx":
         if version is not None:
             raise ReadError("an .onnx file already declares its opset")
         return read_onnx(path)
+    if path.suffix in (TILE_SUFFIX, ".tpc", ".c", *CPP_SUFFIXES):
+        message = f"castsim graph takes an ONNX model or TOSA text; '{path}' is a program"
+        raise ReadError(message, legal=(f"castsim run {path}",))
     return read_tosa(read_text(path, "graph"), path, version)
 
 
