@@ -114,10 +114,10 @@ class Expression:
                     self._refuse(f"'{name}' is undefined", tuple(names))
                 return names[name]
             case ast.BinOp(left=left, op=op, right=right):
-                first, two = self._integer(left, names), self._integer(right, names)
-                if two == 0 and isinstance(op, ast.FloorDiv | ast.Mod):
+                first, second = self._integer(left, names), self._integer(right, names)
+                if second == 0 and isinstance(op, ast.FloorDiv | ast.Mod):
                     self._refuse(f"'{ast.unparse(node)}' divides by zero")
-                return self._limited(_ARITHMETIC[type(op)](first, two))
+                return self._limited(_ARITHMETIC[type(op)](first, second))
             case ast.UnaryOp(op=op, operand=operand):
                 first = self._integer(operand, names)
                 return int(not first) if isinstance(op, ast.Not) else -first if isinstance(op, ast.USub) else first
@@ -132,10 +132,10 @@ class Expression:
 
     def _compared(self, nodes: list[ast.expr], ops: list[ast.cmpop], names: Mapping[str, Value]) -> int:
         values = [self._value(node, names) for node in nodes]
-        for first, op, two in zip(values, ops, values[1:], strict=False):
-            if type(first) is not type(two) and not isinstance(op, ast.Eq | ast.NotEq):
-                self._refuse(f"{first!r} and {two!r} cannot be compared")
-            if not _COMPARISONS[type(op)](first, two):
+        for first, op, second in zip(values, ops, values[1:], strict=False):
+            if type(first) is not type(second) and not isinstance(op, ast.Eq | ast.NotEq):
+                self._refuse(f"{first!r} and {second!r} cannot be compared")
+            if not _COMPARISONS[type(op)](first, second):
                 return 0
         return 1
 

@@ -632,8 +632,8 @@ def _aligned_offsets(tile: Tile, alignment: int) -> tuple[str, ...]:
     return (f"offsets of a multiple of {alignment * 8 // tile.element_bits} {axis}",)
 
 
-def _overlap(first: Tile, two: Tile) -> bool:
-    return common_bytes(_lines(first), _lines(two)) is not None
+def _overlap(first: Tile, second: Tile) -> bool:
+    return common_bytes(_lines(first), _lines(second)) is not None
 
 
 def _lines(tile: Tile) -> Access:

@@ -232,7 +232,7 @@ def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -
     """
     tile, part = transfer.tile, transfer.part
     first, second, third, rows, cols = part.sizes
-    outer, two, three, down, across = part.strides
+    outer, middle, inner, down, across = part.strides
     skewed = target.transfer_limits.skewed_lines
     if part.layout == "dn":
         sizes = (first, second, third, tile.valid_rows, cols)
@@ -246,7 +246,7 @@ def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -
         leaves = part.rows > tile.rows
     if leaves or down < 0 or across < 0:
         raise TileError(f"{what}; the part's lines exceed the tile", span=transfer.span)
-    return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(outer, two, three, down, across)))
+    return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(outer, middle, inner, down, across)))
 
 
 _UNSATURATED = {"f16", "bf16"}

@@ -427,8 +427,8 @@ def loop_of(trips: int, build: Callable[[int], Block]) -> Iterator[Node]:
         yield from first.items
         return
     steps: list[Deltas] = [
-        tuple(after - before for before, after in zip(node.addresses, two.addresses, strict=True))
-        for node, two in zip(elements(first), elements(build(1)), strict=True)
+        tuple(after - before for before, after in zip(node.addresses, second_node.addresses, strict=True))
+        for node, second_node in zip(elements(first), elements(build(1)), strict=True)
     ]
     yield Loop(trips, first, tuple(steps))
 

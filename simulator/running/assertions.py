@@ -381,10 +381,8 @@ def _arrays(inputs: Mapping[str, Codes | str], result: castsim.Result) -> dict[s
     """Return a program's inputs as arrays of the shapes that it gives them, if the sizes agree."""
     uses = result.loaded.arguments
     texts = {name: given for name, given in inputs.items() if isinstance(given, str)}
-    arrays_made = make_inputs(texts, uses)
-    arrays = {
-        name: arrays_made[name] if isinstance(given, str) else np.asarray(given) for name, given in inputs.items()
-    }
+    from_text = make_inputs(texts, uses)
+    arrays = {name: from_text[name] if isinstance(given, str) else np.asarray(given) for name, given in inputs.items()}
     return {
         name: array.reshape(uses[name].shape) if array.size == uses[name].elements else array
         for name, array in arrays.items()

@@ -252,12 +252,12 @@ def races_of(
     if how.races == IGNORE:
         return None, ()
     check_executions(tree, how.limits.walk, "executions that are compared for races", Idle(PATH_ONLY), SLOTS)
-    found_races = find_races(tree, tile_target(target), unwritten=unwritten)
-    races = tuple(race for race in found_races if race.kind is not RaceKind.UNWRITTEN)
-    if races and how.races == STOP:
-        raise refusal(races)
-    gaps = (race for race in found_races if race.kind is RaceKind.UNWRITTEN)
-    return races, tuple(WarningText(WarningKind.UNDEFINED, race.message, race.spans[-1]) for race in gaps)
+    races = find_races(tree, tile_target(target), unwritten=unwritten)
+    ordering = tuple(race for race in races if race.kind is not RaceKind.UNWRITTEN)
+    if ordering and how.races == STOP:
+        raise refusal(ordering)
+    gaps = (race for race in races if race.kind is RaceKind.UNWRITTEN)
+    return ordering, tuple(WarningText(WarningKind.UNDEFINED, race.message, race.spans[-1]) for race in gaps)
 
 
 # What follows the values of a run, operation by operation, and alters nothing.

@@ -451,13 +451,13 @@ class Skipper:
     def _agreement(self, frame: Frame, before: Snapshot, after: Snapshot) -> StateMatch | None:
         """Return the agreement of two snapshots, None if they lead to different futures."""
         frozen, oldest = [], after.oldest
-        for p, (earlier, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
-            if earlier is None or two is None:
+        for p, (earlier, later) in enumerate(zip(before.idle, after.idle, strict=True), 1):
+            if earlier is None or later is None:
                 continue
-            if earlier.version == two.version or _stood_still(before, after, p):
+            if earlier.version == later.version or _stood_still(before, after, p):
                 frozen.append(p)
-            elif earlier.state == two.state:
-                oldest = min(oldest, two.oldest)
+            elif earlier.state == later.state:
+                oldest = min(oldest, later.oldest)
             else:
                 return None
         if len(after.flags) != len(before.flags):
@@ -495,7 +495,7 @@ class Skipper:
             executions=after.executions - before.executions,
             operations=after.operations - before.operations,
         )
-        issued = [earlier - two for earlier, two in zip(before.remaining, after.remaining, strict=True)]
+        issued = [old - new for old, new in zip(before.remaining, after.remaining, strict=True)]
         later = times * step.pipes
         self._leave_behind(m, later, match.frozen, match.still, before.row)
         # The scalar unit falls back by what its own period is shorter.
@@ -508,8 +508,7 @@ class Skipper:
             self._segments.append(max(segments) + later)
             self._latest = max(self._latest, self._segments[-1])
         self._causes = [
-            more + times * (two - earlier)
-            for more, earlier, two in zip(self._causes, before.causes, after.causes, strict=True)
+            more + times * (new - old) for more, old, new in zip(self._causes, before.causes, after.causes, strict=True)
         ]
         self._finished += times * (after.finished - before.finished)
         for p, count in enumerate(issued):
@@ -569,11 +568,11 @@ def _stood_still(before: Snapshot, after: Snapshot, p: int) -> bool:
     idle = before.idle[p - 1], after.idle[p - 1]
     if idle[0] is None or idle[1] is None or before.remaining[p] != after.remaining[p]:
         return False
-    earlier, two = idle[0].state, idle[1].state
-    if earlier.flight or two.flight:
+    earlier, later = idle[0].state, idle[1].state
+    if earlier.flight or later.flight:
         return False
     passed, issued = after.now - before.now, after.index - before.index
-    return two.local == earlier.local - passed and two.account == aged(earlier.account, AccountRow, passed, issued)
+    return later.local == earlier.local - passed and later.account == aged(earlier.account, AccountRow, passed, issued)
 
 
 def _retire_all(m: MachineState, p: int) -> None:
@@ -590,20 +589,20 @@ def _retire_all(m: MachineState, p: int) -> None:
 
 def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool:
     """Return whether the scalar unit's future operations delay the pipes as since `before`."""
-    earlier, two = before.soft, after.soft
-    if earlier[0] == two[0] and [max(time, 0) for time in earlier] == [max(time, 0) for time in two]:
+    earlier, later = before.soft, after.soft
+    if earlier[0] == later[0] and [max(time, 0) for time in earlier] == [max(time, 0) for time in later]:
         return True
     if before.significant != after.significant:
         return False
-    if all(b <= a for a, b in zip(earlier, two, strict=True)):
+    if all(b <= a for a, b in zip(earlier, later, strict=True)):
         return True
     # Nothing but scalar work: no pipe has done anything, nor has time passed for them.
     return (
         not frame.steps.spaces
         and before.now == after.now
         and all(
-            first is None or two is None or first.version == two.version
-            for first, two in zip(before.idle, after.idle, strict=True)
+            first is None or second is None or first.version == second.version
+            for first, second in zip(before.idle, after.idle, strict=True)
         )
         and all(a[0] == b[0] for a, b in zip(before.flags, after.flags, strict=True))
     )

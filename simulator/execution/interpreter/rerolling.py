@@ -53,8 +53,8 @@ class DependentScalar:
 
 def affine(value: int, slopes: Mapping[int, int]) -> DependentScalar:
     """Return a value that is affine, or constant if all its slopes are 0."""
-    left = {loop: slope for loop, slope in slopes.items() if slope}
-    return DependentScalar(value, left or None)
+    remaining = {loop: slope for loop, slope in slopes.items() if slope}
+    return DependentScalar(value, remaining or None)
 
 
 def unknown(value: int | float, operands: Iterable[DependentScalar]) -> DependentScalar:
@@ -154,8 +154,8 @@ def address_steps(first: Block, second: Block) -> tuple[Deltas, ...] | None:
     if len(first.items) != len(second.items):
         return None
     steps: list[Deltas] = []
-    for left, two in zip(first.items, second.items, strict=True):
-        node_steps = _node_steps(left, two)
+    for left, right in zip(first.items, second.items, strict=True):
+        node_steps = _node_steps(left, right)
         if node_steps is None:
             return None
         steps += node_steps
@@ -185,32 +185,32 @@ def _run(first: list[Block], steps: tuple[Deltas, ...] | None, count: int) -> It
         yield from first[0].items
 
 
-def _node_steps(left: Node, two: Node) -> tuple[Deltas, ...] | None:
-    if left is two:
+def _node_steps(left: Node, right: Node) -> tuple[Deltas, ...] | None:
+    if left is right:
         return tuple([(0,) * len(element.addresses) for element in elements(left)])
-    if type(left) is not type(two) or width(left) != width(two):
+    if type(left) is not type(right) or width(left) != width(right):
         return None
-    if isinstance(left, Block) and isinstance(two, Block):
-        return address_steps(left, two)
-    if isinstance(left, Loop) and isinstance(two, Loop):
-        return address_steps(left.body, two.body) if (left.trips, left.steps) == (two.trips, two.steps) else None
-    if isinstance(left, Lowered) and isinstance(two, Lowered):
-        if left.instruction != two.instruction or len(left.accesses) != len(two.accesses):
+    if isinstance(left, Block) and isinstance(right, Block):
+        return address_steps(left, right)
+    if isinstance(left, Loop) and isinstance(right, Loop):
+        return address_steps(left.body, right.body) if (left.trips, left.steps) == (right.trips, right.steps) else None
+    if isinstance(left, Lowered) and isinstance(right, Lowered):
+        if left.instruction != right.instruction or len(left.accesses) != len(right.accesses):
             return None
-        own = tuple(b.start - a.start for a, b in zip(left.accesses, two.accesses, strict=True))
-        same = all(a.shifted(d) == b for a, b, d in zip(left.accesses, two.accesses, own, strict=True))
-        same &= _same_effect(left, two, own)
-        body_steps = address_steps(left.body, two.body) if same else None
+        own = tuple(b.start - a.start for a, b in zip(left.accesses, right.accesses, strict=True))
+        same = all(a.shifted(d) == b for a, b, d in zip(left.accesses, right.accesses, own, strict=True))
+        same &= _same_effect(left, right, own)
+        body_steps = address_steps(left.body, right.body) if same else None
         return None if body_steps is None else (own, *body_steps)
-    assert not isinstance(left, Block | Loop | Lowered) and not isinstance(two, Block | Loop | Lowered)
-    deltas = tuple(after - before for before, after in zip(left.addresses, two.addresses, strict=True))
-    return (deltas,) if left.shifted(deltas) == two else None
+    assert not isinstance(left, Block | Loop | Lowered) and not isinstance(right, Block | Loop | Lowered)
+    deltas = tuple(after - before for before, after in zip(left.addresses, right.addresses, strict=True))
+    return (deltas,) if left.shifted(deltas) == right else None
 
 
-def _same_effect(left: Lowered, two: Lowered, deltas: Deltas) -> bool:
+def _same_effect(left: Lowered, right: Lowered, deltas: Deltas) -> bool:
     """Return whether two executions compute the same on moved tiles; the operations decide it, except for an effect."""
     moved = getattr(left.shortcut, "moved", None)
-    return moved is None or moved(deltas) == two.shortcut
+    return moved is None or moved(deltas) == right.shortcut
 
 
 # Loops of which only some trips are walked: cut into pieces whose trips, or runs of as many trips, are alike.
@@ -260,18 +260,18 @@ class Pieces:
         folded: list[Node] = []
         start, period, patience = 0, 1, _PATIENCE
         while start < self.trips:
-            left = self.trips - start
+            remaining = self.trips - start
             alone = 1
-            if left > 1:
+            if remaining > 1:
                 try:
                     piece, walked = self._piece(start, period)
                 except _UnlikeError as error:
                     longer = period * error.period
-                    if longer <= LONGEST_PERIOD and period < longer <= left // _SAMPLES:
+                    if longer <= LONGEST_PERIOD and period < longer <= remaining // _SAMPLES:
                         period = longer
                         continue
-                    # What is left only gets shorter, so a period that is too long stays so.
-                    alone = left if error.period else min(left, patience)
+                    # The remainder only gets shorter, so a period that is too long stays so.
+                    alone = remaining if error.period else min(remaining, patience)
                     patience *= _PATIENCE
                 else:
                     folded += piece

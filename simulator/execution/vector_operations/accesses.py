@@ -272,11 +272,11 @@ def _check_apart(
             raise tile_error(work, f"{role} %{tile.name} and %{other.name} share {what}")
 
 
-def _refusal(work: ResolvedTileOp, written: Tile, two: Tile, shared: tuple[int, int]) -> TileError:
+def _refusal(work: ResolvedTileOp, written: Tile, other: Tile, shared: tuple[int, int]) -> TileError:
     what = f"bytes {shared[0]} .. {shared[1] - 1}"
-    if written.address == two.address and written.name == two.name:
+    if written.address == other.address and written.name == other.name:
         return TileError(f"{work.mnemonic} cannot run in place: it writes %{written.name} ({what})", span=work.span)
-    return tile_error(work, f"%{written.name} and %{two.name} share {what}")
+    return tile_error(work, f"%{written.name} and %{other.name} share {what}")
 
 
 def _beyond(work: ResolvedTileOp, written: Access) -> tuple[str, ...]:

@@ -40,8 +40,8 @@ def shifted(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Be
     No source states the effect of an amount outside 0 .. width - 1: option `shift_beyond_width`.
     """
     assert isinstance(fmt, IntFormat)
-    first, two = np.broadcast_arrays(*operands)
-    amounts = numbers(two, fmt).astype(np.int64)
+    first, second = np.broadcast_arrays(*operands)
+    amounts = numbers(second, fmt).astype(np.int64)
     if behaviour.choice("shift_beyond_width") == "modulo":
         amounts = amounts % fmt.bits
     beyond = (amounts < 0) | (amounts >= fmt.bits)
@@ -158,20 +158,20 @@ def _integer_power(base: Numbers, exponent: Numbers, fmt: IntFormat) -> Codes:
 
 def _extreme(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Return the larger or smaller operand, its bits kept."""
-    first, two = np.broadcast_arrays(*operands)
-    a, b = numbers(first, fmt), numbers(two, fmt)
+    first, second = np.broadcast_arrays(*operands)
+    a, b = numbers(first, fmt), numbers(second, fmt)
     beyond = b > a if function == "max" else b < a
     if not isinstance(fmt, FloatFormat):
-        return np.where(beyond, two, first)
+        return np.where(beyond, second, first)
     choice = behaviour.choice("maximum_of_nan")
     if choice == "first":
-        return clamped(np.where(beyond, two, first), fmt, behaviour)
+        return clamped(np.where(beyond, second, first), fmt, behaviour)
     negative = (first & fmt.sign_bit) != 0
     beyond |= (a == b) & (negative if function == "max" else ~negative)  # zeros of either sign
-    result = np.where(beyond, two, first)
+    result = np.where(beyond, second, first)
     nan_a, nan_b = np.isnan(a), np.isnan(b)
     if choice == "number":
-        result = np.where(nan_a, two, np.where(nan_b, first, result))
+        result = np.where(nan_a, second, np.where(nan_b, first, result))
         nan_a &= nan_b
     else:
         nan_a |= nan_b
@@ -213,10 +213,10 @@ def _reciprocal_root(_function: str, operands: Sequence[Codes], fmt: Format, beh
 
 def _leaky(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Multiply values with a sign bit, -0 included, by the second operand; keep all others."""
-    first, two = np.broadcast_arrays(*operands)
+    first, second = np.broadcast_arrays(*operands)
     assert isinstance(fmt, FloatFormat)
     values, negative = numbers(first, fmt), (first & fmt.sign_bit) != 0
-    return encoded(np.where(negative, values * numbers(two, fmt), values), fmt, saturates=behaviour.saturates)
+    return encoded(np.where(negative, values * numbers(second, fmt), values), fmt, saturates=behaviour.saturates)
 
 
 def _accumulated(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
@@ -241,11 +241,11 @@ def _sum_of_three(_function: str, operands: Sequence[Codes], fmt: Format, behavi
     return apply("add", (apply("add", operands[:2], fmt, behaviour), operands[2]), fmt, behaviour)
 
 
-def _odd_sum(left: Numbers, two: Numbers) -> Numbers:
+def _odd_sum(left: Numbers, right: Numbers) -> Numbers:
     """Return sums rounded to odd: a later rounding to fewer bits then equals a single rounding."""
-    total = left + two
+    total = left + right
     back = total - left
-    lost = (left - (total - back)) + (two - back)
+    lost = (left - (total - back)) + (right - back)
     inexact = np.isfinite(total) & np.isfinite(lost) & (lost != 0) & (total.view("<u8") & 1 == 0)
     towards = np.where(lost > 0, np.inf, -np.inf)
     return np.where(inexact, np.nextafter(total, towards), total)

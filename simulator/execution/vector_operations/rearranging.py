@@ -213,9 +213,9 @@ def _concatenate_counted(buffer: Bytes, work: ResolvedTileOp) -> None:
     counts = [numbers(tile_view(buffer, tile, dst.valid_rows, 1).copy(), tile.format)[:, 0] for tile in counting]
     rows = [valid_codes(buffer, source) for source in (first, second)]
     whole = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
-    for row, (first_count, two) in enumerate(zip(*counts, strict=True)):
+    for row, (first_count, second_count) in enumerate(zip(*counts, strict=True)):
         here = max(0, min(int(first_count), first.valid_cols, dst.valid_cols))
-        there = max(0, min(int(two), second.valid_cols, dst.valid_cols - here))
+        there = max(0, min(int(second_count), second.valid_cols, dst.valid_cols - here))
         whole[row, :here] = rows[0][row, :here]
         whole[row, here : here + there] = rows[1][row, :there]
 
@@ -233,16 +233,16 @@ def pattern_places(work: ResolvedTileOp) -> NDArray[np.intp]:
 def _copied_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
     """Return the bytes of a row of each tile that a concatenation copies: of the second in whole blocks if it begins
     at a block of the destination."""
-    first, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
+    first, second = (source.valid_cols * source.element_bits // 8 for source in work.sources)
     if unit is None:
-        return first, two
-    return block_end(first, unit), two if first % unit else block_end(two, unit)
+        return first, second
+    return block_end(first, unit), second if first % unit else block_end(second, unit)
 
 
 def _joined_bytes(work: ResolvedTileOp, unit: int | None) -> int:
     """Return the bytes of each row that a concatenation writes."""
-    first, (left, two) = work.sources[0], _copied_bytes(work, unit)
-    return max(left, first.valid_cols * first.element_bits // 8 + two)
+    first, (left_bytes, right_bytes) = work.sources[0], _copied_bytes(work, unit)
+    return max(left_bytes, first.valid_cols * first.element_bits // 8 + right_bytes)
 
 
 # Sorting elements with their numbers, and merging sorted lists (docs/reference/pto.md section 7.7).

@@ -77,12 +77,12 @@ def _region_over(kind: Kind, last: bool, source: Tile, dst: Tile, *, whole: bool
 _OVER_DESTINATION = (Kind.ELEMENTWISE, Kind.NARROW, Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST, Kind.PART)
 
 
-def _refusal(work: ResolvedTileOp, what: str, first: Tile, ours: object, two: Tile, theirs: object) -> TileError:
-    return tile_error(work, f"{what} of %{first.name} is {ours}, of %{two.name} {theirs}")
+def _refusal(work: ResolvedTileOp, what: str, first: Tile, ours: object, second: Tile, theirs: object) -> TileError:
+    return tile_error(work, f"{what} of %{first.name} is {ours}, of %{second.name} {theirs}")
 
 
-def _other_region(work: ResolvedTileOp, first: Tile, two: Tile) -> TileError:
-    return _refusal(work, "valid region", first, shape_text(region(first)), two, shape_text(region(two)))
+def _other_region(work: ResolvedTileOp, first: Tile, second: Tile) -> TileError:
+    return _refusal(work, "valid region", first, shape_text(region(first)), second, shape_text(region(second)))
 
 
 def _same_region(work: ResolvedTileOp, tile: Tile) -> None:
@@ -416,10 +416,10 @@ def _check_concatenation(target: DataflowTarget, work: ResolvedTileOp, _operatio
     exactly = target.tile_arithmetic.concatenation_fills
     room = dst.valid_cols if exactly else dst.cols
     if joined > room or (exactly and joined < room):
-        first, two = work.sources
+        first, second = work.sources
         raise tile_error(
             work,
-            f"{first.valid_cols} and {two.valid_cols} columns of %{first.name} and %{two.name} do not "
+            f"{first.valid_cols} and {second.valid_cols} columns of %{first.name} and %{second.name} do not "
             f"{'make' if exactly else 'fit into'} the {room} of %{dst.name}",
         )
 

@@ -437,9 +437,9 @@ class AscendMaker(NodeMaker):
         ends = [(outside, pointed), (local, local_kind)]
         names = [name for name, _ in (ends if load else reversed(ends))]
         kinds: list[pto.Type] = [kind for _, kind in (ends if load else reversed(ends))]
-        numbers_given = [zero, long, rows, *steps] if load else [long, rows, *steps]
-        names += numbers_given
-        kinds += [_I64] * len(numbers_given)
+        constants = [zero, long, rows, *steps] if load else [long, rows, *steps]
+        names += constants
+        kinds += [_I64] * len(constants)
         groups: tuple[tuple[str, int], ...] = (("nburst", 3),)
         if pads:
             names += [self.code(value, pointed.element), *(self.constant(number, _I64) for number in (left, right))]

@@ -633,7 +633,9 @@ def _equal(a: Mapping[Any, _Stores], b: Mapping[Any, _Stores]) -> bool:
     return a.keys() == b.keys() and all(
         stores.keys() == b[key].keys()
         and all(
-            np.array_equal(left, two) for name in stores for left, two in zip(stores[name], b[key][name], strict=True)
+            np.array_equal(left, right)
+            for name in stores
+            for left, right in zip(stores[name], b[key][name], strict=True)
         )
         for key, stores in a.items()
     )

@@ -270,23 +270,23 @@ class Arithmetic(Emitter):
             return other
         return predicate
 
-    def compared(self, sign: str, left: Value, two: Value, into: str | None = None) -> Value:
+    def compared(self, sign: str, left: Value, right: Value, into: str | None = None) -> Value:
         """Return the truth of a comparison of two scalars."""
-        if isinstance(left.type, Pointer) or isinstance(two.type, Pointer):
+        if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
             raise self.wrong("kernels cannot compare pointers")
-        if not isinstance(left.type, Scalar) or not isinstance(two.type, Scalar):
+        if not isinstance(left.type, Scalar) or not isinstance(right.type, Scalar):
             raise self.wrong(
-                f"{sign} compares scalars, not {left.type} and {two.type}", "an intrinsic such as v_f32_cmp_grt_b"
+                f"{sign} compares scalars, not {left.type} and {right.type}", "an intrinsic such as v_f32_cmp_grt_b"
             )
-        kind = common(left.type, two.type)
-        left, two = self.converted(left, kind), self.converted(two, kind)
-        if left.known and two.known:
-            assert left.const is not None and two.const is not None
-            return Value(BOOL, const=int(SIGNS[sign](left.const, two.const)))
+        kind = common(left.type, right.type)
+        left, right = self.converted(left, kind), self.converted(right, kind)
+        if left.known and right.known:
+            assert left.const is not None and right.const is not None
+            return Value(BOOL, const=int(SIGNS[sign](left.const, right.const)))
         if left.known:
-            left, two, sign = two, left, _MIRRORED[sign]
+            left, right, sign = right, left, _MIRRORED[sign]
         result = self.dest(BOOL, into)
-        self.emit(f"cmp_{COMPARISONS[sign]}.{kind.name} {result.text}, {left.text}, {self.operand(two)}")
+        self.emit(f"cmp_{COMPARISONS[sign]}.{kind.name} {result.text}, {left.text}, {self.operand(right)}")
         return result
 
     def negated(self, value: Value) -> Value:
@@ -301,9 +301,9 @@ class Arithmetic(Emitter):
             self.emit(f"not.b {other.text}, {predicate.text}")
         return other
 
-    def both(self, left: Value, two: Value, word: str) -> Value:
+    def both(self, left: Value, right: Value, word: str) -> Value:
         """Return the conjunction (`and`) or disjunction (`or`) of two truth values."""
-        first, second = self._positive(left), self._positive(two)
+        first, second = self._positive(left), self._positive(right)
         for this, other in ((first, second), (second, first)):
             if this.known:
                 return other if bool(this.const) == (word == "and") else Value(BOOL, const=int(word == "or"))
@@ -313,63 +313,63 @@ class Arithmetic(Emitter):
 
     # ---------------------------------------------------------------------------------------------------- operators
 
-    def binary(self, sign: str, left: Value, two: Value, into: str | None = None) -> Value:
+    def binary(self, sign: str, left: Value, right: Value, into: str | None = None) -> Value:
         """Return the result of an operator on two values."""
-        kinds = left.type, two.type
+        kinds = left.type, right.type
         if any(isinstance(kind, Index) for kind in kinds):
-            return self._on_index(sign, left, two, into)
+            return self._on_index(sign, left, right, into)
         if any(isinstance(kind, Mask) for kind in kinds):
-            return self._on_masks(sign, left, two, into)
+            return self._on_masks(sign, left, right, into)
         if any(isinstance(kind, Vector) for kind in kinds):
-            return self._on_vectors(sign, left, two, into)
+            return self._on_vectors(sign, left, right, into)
         if any(isinstance(kind, Pointer | Array) for kind in kinds):
-            return self.on_pointer(sign, left, two)
-        if not isinstance(left.type, Scalar) or not isinstance(two.type, Scalar):
-            raise self.wrong(f"operator {sign} does not take {left.type} and {two.type}")
+            return self.on_pointer(sign, left, right)
+        if not isinstance(left.type, Scalar) or not isinstance(right.type, Scalar):
+            raise self.wrong(f"operator {sign} does not take {left.type} and {right.type}")
         if sign in COMPARISONS:
-            return self.compared(sign, left, two, into)
-        kind = promoted(left.type) if sign in ("<<", ">>") else common(left.type, two.type)
+            return self.compared(sign, left, right, into)
+        kind = promoted(left.type) if sign in ("<<", ">>") else common(left.type, right.type)
         if sign in ("<<", ">>"):
-            if two.type.is_float:
-                raise self.wrong(f"operator {sign} does not take {two.type}")
-            return self._shifted(sign, self.converted(left, kind), self.converted(two, INT), kind, into)
-        return self._on_scalars(sign, self.converted(left, kind), self.converted(two, kind), kind, into)
+            if right.type.is_float:
+                raise self.wrong(f"operator {sign} does not take {right.type}")
+            return self._shifted(sign, self.converted(left, kind), self.converted(right, INT), kind, into)
+        return self._on_scalars(sign, self.converted(left, kind), self.converted(right, kind), kind, into)
 
-    def on_pointer(self, sign: str, left: Value, two: Value) -> Value:
+    def on_pointer(self, sign: str, left: Value, right: Value) -> Value:
         """Return the result of an operator on a pointer."""
         raise NotImplementedError
 
-    def _on_scalars(self, sign: str, left: Value, two: Value, kind: Scalar, into: str | None) -> Value:
-        if left.known and two.known:
-            assert left.const is not None and two.const is not None
-            return self.const(self._computed(sign, left.const, two.const, kind), kind)
+    def _on_scalars(self, sign: str, left: Value, right: Value, kind: Scalar, into: str | None) -> Value:
+        if left.known and right.known:
+            assert left.const is not None and right.const is not None
+            return self.const(self._computed(sign, left.const, right.const, kind), kind)
         if sign in ("/", "%"):
-            return self._divided(sign, left, two, kind, into)
+            return self._divided(sign, left, right, kind, into)
         if sign not in OPERATORS or (kind.is_float and sign in "&|^"):
             raise self.wrong(f"operator {sign} does not take {kind}")
         if left.known and sign in _COMMUTATIVE:
-            left, two = two, left
+            left, right = right, left
         neutral = {"+": 0, "-": 0, "|": 0, "^": 0, "*": 1}
-        if two.known and not kind.is_float and neutral.get(sign) == two.const:
+        if right.known and not kind.is_float and neutral.get(sign) == right.const:
             return left
         first = self.in_register(left)
         result = self.dest(kind, into)
-        self.emit(f"{OPERATORS[sign]}.{kind.name} {result.text}, {first.text}, {self.operand(two)}")
+        self.emit(f"{OPERATORS[sign]}.{kind.name} {result.text}, {first.text}, {self.operand(right)}")
         return result
 
-    def _computed(self, sign: str, left: float, two: float, kind: Scalar) -> float:
-        if sign in ("/", "%") and not two and not kind.is_float:
+    def _computed(self, sign: str, left: float, right: float, kind: Scalar) -> float:
+        if sign in ("/", "%") and not right and not kind.is_float:
             raise self.wrong("division by zero")
         if kind.is_float:
             with np.errstate(all="ignore"):
-                a, b = np.float32(left), np.float32(two)
+                a, b = np.float32(left), np.float32(right)
                 values: dict[str, Callable[[], np.float32]] = {
                     "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a / b,
                 }  # fmt: skip
                 if sign not in values:
                     raise self.wrong(f"operator {sign} does not take {kind}")
                 return float(values[sign]())
-        x, y = int(left), int(two)
+        x, y = int(left), int(right)
         if sign in ("/", "%"):
             quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
             return quotient if sign == "/" else x - quotient * y
@@ -379,14 +379,14 @@ class Arithmetic(Emitter):
         }  # fmt: skip
         return whole[sign]()
 
-    def _shifted(self, sign: str, left: Value, two: Value, kind: Scalar, into: str | None) -> Value:
+    def _shifted(self, sign: str, left: Value, right: Value, kind: Scalar, into: str | None) -> Value:
         if kind.is_float:
             raise self.wrong(f"operator {sign} does not take {kind}")
-        if left.known and two.known:
-            count, number = int(two.const or 0) & 31, int(left.const or 0)
+        if left.known and right.known:
+            count, number = int(right.const or 0) & 31, int(left.const or 0)
             return self.const(number << count if sign == "<<" else number >> count, kind)
         result = self.dest(kind, into)
-        word, count_text = self._shift(sign, two, kind)
+        word, count_text = self._shift(sign, right, kind)
         self.emit(f"{word}.{kind.name} {result.text}, {self.in_register(left).text}, {count_text}")
         return result
 
@@ -403,19 +403,19 @@ class Arithmetic(Emitter):
         self.emit(f"sub.i32 {back.text}, {zero.text}, {count.text}")
         return "ash", back.text
 
-    def _divided(self, sign: str, left: Value, two: Value, kind: Scalar, into: str | None) -> Value:
+    def _divided(self, sign: str, left: Value, right: Value, kind: Scalar, into: str | None) -> Value:
         if kind.is_float:
             message = f"division of floats is not supported by an instruction: {sign}"
             raise self.refused(message, "v_reciprocal_f32 and a product", "a factor that is computed on the host")
-        power = int(two.const or 0)
-        if two.known and not power:
+        power = int(right.const or 0)
+        if right.known and not power:
             raise self.wrong("division by zero")
-        if two.known and power > 0 and power & (power - 1) == 0:
+        if right.known and power > 0 and power & (power - 1) == 0:
             return self._by_power(sign, left, power, kind, into)
         if not kind.signed:
-            return self._unsigned(sign, left, two, into)
+            return self._unsigned(sign, left, right, into)
         negative_one, negative_two = self.temp(BOOL), self.temp(BOOL)
-        first, second = self.in_register(left), self.in_register(two)
+        first, second = self.in_register(left), self.in_register(right)
         self.emit(f"cmp_less.i32 {negative_one.text}, {first.text}, 0x0")
         self.emit(f"cmp_less.i32 {negative_two.text}, {second.text}, 0x0")
         sizes = []
@@ -435,11 +435,11 @@ class Arithmetic(Emitter):
         self.emit(f"sub.i32 {end.text}, {zero.text}, {end.text}", flip.text)
         return end
 
-    def _unsigned(self, sign: str, left: Value, two: Value, into: str | None) -> Value:
+    def _unsigned(self, sign: str, left: Value, right: Value, into: str | None) -> Value:
         """Divide unsigned numbers: UDIV, or eight times four steps on a pair of remainder and quotient."""
         kind = Scalar("u32")
         name = self.name("q")
-        first, second = self.in_register(left), self.in_register(two)
+        first, second = self.in_register(left), self.in_register(right)
         if self.since("gaudi2"):
             self.emit(f"udiv.u32 %z.{name}, {first.text}, {second.text}")
         else:
@@ -473,9 +473,9 @@ class Arithmetic(Emitter):
 
     # ------------------------------------------------------------------------------------------- vectors and others
 
-    def _on_vectors(self, sign: str, left: Value, two: Value, into: str | None) -> Value:
-        kind = next(value.type for value in (left, two) if isinstance(value.type, Vector))
-        for value in (left, two):
+    def _on_vectors(self, sign: str, left: Value, right: Value, into: str | None) -> Value:
+        kind = next(value.type for value in (left, right) if isinstance(value.type, Vector))
+        for value in (left, right):
             if (
                 not isinstance(value.type, Scalar)
                 and value.type != kind
@@ -485,16 +485,16 @@ class Arithmetic(Emitter):
                     and value.type.element.bits == kind.element.bits
                 )
             ):
-                raise self.wrong(f"operator {sign} takes vectors of one type, not {left.type} and {two.type}")
+                raise self.wrong(f"operator {sign} takes vectors of one type, not {left.type} and {right.type}")
         if sign in COMPARISONS:
             raise self.wrong(f"{sign} compares scalars", f"v_{kind.element.name}_cmp_{COMPARISONS[sign]}_b")
         if sign in ("/", "%"):
             raise self.refused(f"{sign} on vectors is not supported", "v_reciprocal_f32 and a product")
         element = kind.element
         if isinstance(left.type, Scalar) and sign in _COMMUTATIVE:
-            left, two = two, left
+            left, right = right, left
         first = self.converted(left, kind)
-        second = two if isinstance(two.type, Vector) else self.converted(two, element if sign not in ("<<", ">>")
+        second = right if isinstance(right.type, Vector) else self.converted(right, element if sign not in ("<<", ">>")
                                                                          else INT)  # fmt: skip
         if sign in ("<<", ">>"):
             return self._vectors_shifted(sign, first, second, kind, into)
@@ -507,31 +507,31 @@ class Arithmetic(Emitter):
         self.emit(f"{OPERATORS[sign]}.{element.name} {result.text}, {first.text}, {text}")
         return result
 
-    def _vectors_shifted(self, sign: str, left: Value, two: Value, kind: Vector, into: str | None) -> Value:
+    def _vectors_shifted(self, sign: str, left: Value, right: Value, kind: Vector, into: str | None) -> Value:
         if kind.element.is_float:
             raise self.wrong(f"operator {sign} does not take {kind}")
         result = self.dest(kind, into)
-        if isinstance(two.type, Scalar):
-            word, count = self._shift(sign, two, kind.element)
+        if isinstance(right.type, Scalar):
+            word, count = self._shift(sign, right, kind.element)
         elif sign == ">>" and kind.element.signed:
-            back, zero = self.temp(two.type), self.broadcast(self.const(0, INT), vector_of(kind.element.name))
-            self.emit(f"sub.{kind.element.name} {back.text}, {zero.text}, {two.text}")
+            back, zero = self.temp(right.type), self.broadcast(self.const(0, INT), vector_of(kind.element.name))
+            self.emit(f"sub.{kind.element.name} {back.text}, {zero.text}, {right.text}")
             word, count = "ash", back.text
         else:
-            word, count = "shl" if sign == "<<" else "shr", two.text
+            word, count = "shl" if sign == "<<" else "shr", right.text
         self.emit(f"{word}.{kind.element.name} {result.text}, {left.text}, {count}")
         return result
 
-    def _vector_product(self, left: Value, two: Value, kind: Vector, into: str | None) -> Value:
+    def _vector_product(self, left: Value, right: Value, kind: Vector, into: str | None) -> Value:
         """Multiply vectors of integers; the low bits of the products are kept."""
         element = kind.element
         result = self.dest(kind, into)
         if element.bits == 32:
-            return self._long_product(left, self.converted(two, kind), result)
+            return self._long_product(left, self.converted(right, kind), result)
         if element.bits != 16:
             raise self.refused(f"* on {kind} is not supported by an instruction", "v_convert_i8_to_i16_all_b")
         wide = self.name("p")
-        text = two.text if isinstance(two.type, Vector) else self.operand(two)
+        text = right.text if isinstance(right.type, Vector) else self.operand(right)
         self.emit(f"mul.{element.name} %d.{wide}, {left.text}, {text}")
         parts = [self.temp(kind) for _ in range(2)]
         self.emit(f"and.i32 {parts[0].text}, %v.{wide}.0, 0xffff")
@@ -539,37 +539,37 @@ class Arithmetic(Emitter):
         self.emit(f"or.i32 {result.text}, {parts[0].text}, {parts[1].text}")
         return result
 
-    def _long_product(self, left: Value, two: Value, result: Value) -> Value:
+    def _long_product(self, left: Value, right: Value, result: Value) -> Value:
         """Multiply 32-bit lanes by halves: MUL of 32 bits leaves low and high words of its products side by side."""
         low, cross, other = (self.name("p") for _ in range(3))
-        high_one, high_two, middle, moved = (self.temp(result.type) for _ in range(4))
-        self.emit(f"mul.u16 %d.{low}, {left.text}, {two.text}")
-        self.emit(f"shr.u32 {high_two.text}, {two.text}, 0x10")
-        self.emit(f"mul.u16 %d.{cross}, {left.text}, {high_two.text}")
-        self.emit(f"shr.u32 {high_one.text}, {left.text}, 0x10")
-        self.emit(f"mul.u16 %d.{other}, {high_one.text}, {two.text}")
+        high_left, high_right, middle, moved = (self.temp(result.type) for _ in range(4))
+        self.emit(f"mul.u16 %d.{low}, {left.text}, {right.text}")
+        self.emit(f"shr.u32 {high_right.text}, {right.text}, 0x10")
+        self.emit(f"mul.u16 %d.{cross}, {left.text}, {high_right.text}")
+        self.emit(f"shr.u32 {high_left.text}, {left.text}, 0x10")
+        self.emit(f"mul.u16 %d.{other}, {high_left.text}, {right.text}")
         self.emit(f"add.i32 {middle.text}, %v.{cross}.0, %v.{other}.0")
         self.emit(f"shl.i32 {moved.text}, {middle.text}, 0x10")
         self.emit(f"add.i32 {result.text}, %v.{low}.0, {moved.text}")
         return result
 
-    def _on_masks(self, sign: str, left: Value, two: Value, into: str | None) -> Value:
-        if sign not in "&|^" or left.type != two.type:
-            raise self.wrong(f"operator {sign} does not take {left.type} and {two.type}", "& | ^ ~ of equal types")
+    def _on_masks(self, sign: str, left: Value, right: Value, into: str | None) -> Value:
+        if sign not in "&|^" or left.type != right.type:
+            raise self.wrong(f"operator {sign} does not take {left.type} and {right.type}", "& | ^ ~ of equal types")
         result = self.dest(left.type, into)
-        self.emit(f"{OPERATORS[sign]}.b {result.text}, {left.text}, {two.text}")
+        self.emit(f"{OPERATORS[sign]}.b {result.text}, {left.text}, {right.text}")
         return result
 
-    def _on_index(self, sign: str, left: Value, two: Value, into: str | None) -> Value:
+    def _on_index(self, sign: str, left: Value, right: Value, into: str | None) -> Value:
         if sign not in OPERATORS:
             raise self.wrong(f"operator {sign} does not take int5", "+ - * & | ^")
-        result = self.temp(left.type if isinstance(left.type, Index) else two.type)
+        result = self.temp(left.type if isinstance(left.type, Index) else right.type)
         result = self.dest(result.type, into)
-        if isinstance(two.type, Scalar) and sign in _COMMUTATIVE:
-            left, two = two, left
+        if isinstance(right.type, Scalar) and sign in _COMMUTATIVE:
+            left, right = right, left
         texts = [
             value.text if isinstance(value.type, Index) else self.operand(self.converted(value, INT))
-            for value in (left, two)
+            for value in (left, right)
         ]
         self.emit(f"{OPERATORS[sign]}.i32 b11111 {result.text}, {texts[0]}, {texts[1]}")
         return result
@@ -620,13 +620,13 @@ class Arithmetic(Emitter):
         return result
 
 
-def _alike(left: CType, two: CType) -> bool:
+def _alike(left: CType, right: CType) -> bool:
     """Return whether two types differ in the signs of integers at most."""
-    if isinstance(left, Vector) and isinstance(two, Vector):
-        both = left.element, two.element
+    if isinstance(left, Vector) and isinstance(right, Vector):
+        both = left.element, right.element
         return both[0].bits == both[1].bits and not any(element.is_float for element in both)
-    if isinstance(left, Group) and isinstance(two, Group) and len(left.members) == len(two.members):
-        return all(a == b or _alike(a, b) for a, b in zip(left.members, two.members, strict=True))
+    if isinstance(left, Group) and isinstance(right, Group) and len(left.members) == len(right.members):
+        return all(a == b or _alike(a, b) for a, b in zip(left.members, right.members, strict=True))
     return False
 
 

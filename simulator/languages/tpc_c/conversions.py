@@ -213,14 +213,14 @@ class Conversions(Intrinsics):
     ) -> Value:
         """Convert values with equal numbers of elements, by instructions on whole registers, or linearly."""
         old, new = _parts(value.type), _parts(target)
-        source, two = elements or (old[0].element.name, new[0].element.name)
+        source, destination = elements or (old[0].element.name, new[0].element.name)
         counts = [
             len(vectors) * (512 if name[1:] == "4" else vectors[0].lanes)
-            for vectors, name in ((old, source), (new, two))
+            for vectors, name in ((old, source), (new, destination))
         ]
         if len({*old}) > 1 or len({*new}) > 1 or counts[0] != counts[1]:
             raise self.wrong(f"{value.type} cannot be converted to {target}: the numbers of elements differ")
-        direct = direct_hop(source, two, self.target)
+        direct = direct_hop(source, destination, self.target)
         if direct is None or direct.means is not HopMethod.CONVERT:
             order = Order.LINEAR if switches & LINEAR or len(old) == len(new) else Order.SWIZZLE
             return self._in_order(value, target, switches, into, order=order)
@@ -228,15 +228,19 @@ class Conversions(Intrinsics):
             mode, result = rounding(switches), self.dest(target, into)
             every = "all_lanes " if self.since("greco") else ""
             clip = " clip_fp" if switches & CLIP_FP else ""
-            words = " ".join(filter(None, (f"target_type={TARGET_SPELLINGS[two]}", mode))) + clip
+            words = " ".join(filter(None, (f"target_type={TARGET_SPELLINGS[destination]}", mode))) + clip
             self.emit(f"convert.{source} {every}{words} {result.text}, {value.text}")
             return result
         whole = has_all_lanes(direct) or (len(new) < len(old) and not self.since("greco"))
         if len(old) == len(new) or switches & LINEAR or not whole:
             order = Order.LINEAR if len(old) == len(new) or switches & LINEAR else Order.SWIZZLE
-            return self._in_order(value, target, switches, into, order=order, path=path_of(source, two, self.target))
-        form = IntrinsicConversion("v", source, two, "all", False, "")
-        return self._in_blocks(f"v_convert_{source}_to_{two}", form, value, target, [self.const(switches, INT)], into)
+            return self._in_order(
+                value, target, switches, into, order=order, path=path_of(source, destination, self.target)
+            )
+        form = IntrinsicConversion("v", source, destination, "all", False, "")
+        return self._in_blocks(
+            f"v_convert_{source}_to_{destination}", form, value, target, [self.const(switches, INT)], into
+        )
 
     def _in_blocks(
         self, name: str, form: IntrinsicConversion, value: Value, target: CType, rest: list[Value], into: str | None
@@ -269,9 +273,11 @@ class Conversions(Intrinsics):
         word = rounding(switches) or "csr"
         try:
             path = path or path_of(old[0].element.name, new[0].element.name, self.target)
-            source_vector, two = (ElementVector(name, VECTOR_BITS // bits_of(name) * len(vectors)) for vectors, name in
-                        ((old, path.src), (new, path.dst)))  # fmt: skip
-            sequence = build(path, source_vector, two, order, lambda hop: hop.word or word, self.target)
+            source_vector, result_vector = (
+                ElementVector(name, VECTOR_BITS // bits_of(name) * len(vectors))
+                for vectors, name in ((old, path.src), (new, path.dst))
+            )
+            sequence = build(path, source_vector, result_vector, order, lambda hop: hop.word or word, self.target)
         except CastsimError as error:
             raise error.at(self.span()) from None
         named = self.appended(sequence, [value], " clip_fp" if switches & CLIP_FP else "", shift)

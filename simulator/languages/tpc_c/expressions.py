@@ -270,9 +270,9 @@ class Expressions(Library, Declared):
             raise self.wrong(f"* takes a pointer, not {pointer.type}")
         return LValue(pointer.type.to, address=pointer)
 
-    def on_pointer(self, sign: str, left: Value, two: Value) -> Value:
+    def on_pointer(self, sign: str, left: Value, right: Value) -> Value:
         """Return a local address, some elements further."""
-        pointer, other = (left, two) if isinstance(left.type, Pointer) else (two, left)
+        pointer, other = (left, right) if isinstance(left.type, Pointer) else (right, left)
         kind = pointer.type
         if (
             not isinstance(kind, Pointer)
@@ -281,7 +281,7 @@ class Expressions(Library, Declared):
             or other.type not in (INT, UNSIGNED)
         ):
             raise self.wrong(
-                f"operator {sign} does not take {left.type} and {two.type}", "gen_addr with other coordinates"
+                f"operator {sign} does not take {left.type} and {right.type}", "gen_addr with other coordinates"
             )
         step = self.binary("*", other, self.const(self.slot_size(kind.to), INT))
         moved = self.binary(sign, Value(INT, pointer.text, pointer.const, pointer.temp), step)
@@ -293,11 +293,11 @@ class Expressions(Library, Declared):
             return self.value(node.iftrue if condition.const else node.iffalse, into)
         pure = self.is_pure(node.iftrue) and self.is_pure(node.iffalse)
         value = self._quiet(node.iftrue) if not pure else self.value(node.iftrue)
-        two = self._quiet(node.iffalse) if not pure else self.value(node.iffalse)
-        kind = self._meeting(value, two)
+        alternative = self._quiet(node.iffalse) if not pure else self.value(node.iffalse)
+        kind = self._meeting(value, alternative)
         if pure:
             result = self.temp(kind)
-            self.in_register(self.converted(two, kind), result.text)
+            self.in_register(self.converted(alternative, kind), result.text)
             other = self.converted(value, kind)
             self.move(result.text, other, self.predicate_text(condition, inverted=inverted))
             return result
@@ -311,16 +311,16 @@ class Expressions(Library, Declared):
         self.place(end)
         return result
 
-    def _meeting(self, left: Value, two: Value) -> CType:
-        if left.type == two.type:
+    def _meeting(self, left: Value, right: Value) -> CType:
+        if left.type == right.type:
             return left.type
-        if isinstance(left.type, Scalar) and isinstance(two.type, Scalar):
-            return common(left.type, two.type)
-        if isinstance(left.type, Vector) and isinstance(two.type, Scalar):
+        if isinstance(left.type, Scalar) and isinstance(right.type, Scalar):
+            return common(left.type, right.type)
+        if isinstance(left.type, Vector) and isinstance(right.type, Scalar):
             return left.type
-        if isinstance(two.type, Vector) and isinstance(left.type, Scalar):
-            return two.type
-        raise self.wrong(f"the two sides of ?: have different types, {left.type} and {two.type}")
+        if isinstance(right.type, Vector) and isinstance(left.type, Scalar):
+            return right.type
+        raise self.wrong(f"the two sides of ?: have different types, {left.type} and {right.type}")
 
     # ---------------------------------------------------------------------------------------------------- assignments
 

@@ -210,9 +210,9 @@ class Intrinsics(Arithmetic):
         if call.unit == "i":
             return self._on_coordinates(name, call, arguments, into)
         tail = self.tail(name, call, arguments, 2, kind)
-        left, two = self._pair(call, arguments, kind)
+        left, right = self._pair(call, arguments, kind)
         extra = [*call.row.words.split(), *words_of(call.row.mnemonic, call.element, tail.switches)]
-        return self._emit(call, list(dict.fromkeys(extra)), tail, kind, [left.text, self._text(two)], into)
+        return self._emit(call, list(dict.fromkeys(extra)), tail, kind, [left.text, self._text(right)], into)
 
     def _pair(self, call: IntrinsicCall, arguments: list[Value], kind: CType) -> tuple[Value, Value]:
         """Return two operands; the second may be a scalar or an immediate."""
@@ -222,13 +222,13 @@ class Intrinsics(Arithmetic):
             second = given if isinstance(given, Vector) else vector_of(_EXPONENTS[kind.element.bits])
         elif isinstance(kind, Scalar) and call.row.mnemonic in ("shl", "shr", "ash"):
             second = INT
-        left, two = self._vector(arguments[0], kind), self._vector(arguments[1], second)
+        left, right = self._vector(arguments[0], kind), self._vector(arguments[1], second)
         scalar = isinstance(left.type, Scalar) and (call.unit == "v" or left.known)
-        if scalar and call.row.mnemonic in _COMMUTATIVE and (isinstance(two.type, Vector) or not two.known):
-            left, two = two, left
+        if scalar and call.row.mnemonic in _COMMUTATIVE and (isinstance(right.type, Vector) or not right.known):
+            left, right = right, left
         if call.row.mnemonic == "shuffle" or isinstance(kind, Mask) or kind == BOOL:
-            two = self._wide(two, second)
-        return self._wide(left, kind), two
+            right = self._wide(right, second)
+        return self._wide(left, kind), right
 
     def _on_coordinates(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`i_i32_add(a, b, mask, switches, income, ..)`: dimensions outside the mask keep the income."""
@@ -327,9 +327,9 @@ class Intrinsics(Arithmetic):
         kind = self._kind(call)
         result: CType = Mask(min(kind.lanes, 256)) if isinstance(kind, Vector) else BOOL
         tail = self.tail(name, call, arguments, 2, result)
-        left, two = self._pair(call, arguments, kind)
+        left, right = self._pair(call, arguments, kind)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
-        return self._emit(call, extra, tail, result, [left.text, self._text(two)], into)
+        return self._emit(call, extra, tail, result, [left.text, self._text(right)], into)
 
     def _select(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         compared, chosen = self._kind(call), vector_of(call.result)
@@ -338,13 +338,13 @@ class Intrinsics(Arithmetic):
             assert isinstance(compared, Vector)
             result = Group((chosen, compared))
         tail = self.tail(name, call, arguments, 4, result)
-        left, two = self._wide(self._vector(arguments[0], compared), compared), self._vector(arguments[1], compared)
+        left, right = self._wide(self._vector(arguments[0], compared), compared), self._vector(arguments[1], compared)
         three = self._wide(self._vector(arguments[2], chosen), chosen)
         four = self._vector(arguments[3], chosen)
-        if isinstance(two.type, Scalar):
+        if isinstance(right.type, Scalar):
             four = self._wide(four, chosen)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
-        texts = [left.text, self._text(two), three.text, self._text(four)]
+        texts = [left.text, self._text(right), three.text, self._text(four)]
         return self._emit(call, extra, tail, result, texts, into)
 
     def _four(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
@@ -415,8 +415,8 @@ class Intrinsics(Arithmetic):
         tail = self.tail(name, call, arguments, 2, result)
         if call.unit == "s" and tail.switches & 4:
             result = kind
-        left, two = self._pair(call, arguments, kind)
-        return self._emit(call, self._words(call, tail.switches), tail, result, [left.text, self._text(two)], into)
+        left, right = self._pair(call, arguments, kind)
+        return self._emit(call, self._words(call, tail.switches), tail, result, [left.text, self._text(right)], into)
 
     def _accumulate(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`mac(a, b, [c, d,] [zero points,] accumulator, switches, predicate, polarity)`."""
@@ -429,8 +429,8 @@ class Intrinsics(Arithmetic):
         self._need(name, arguments, offset + 1, offset + 4)
         accumulator = self.converted(arguments[offset], result)
         tail = self.tail(name, call, arguments, offset + 1, result, income=False)
-        left, two = self._pair(call, arguments, kind)
-        texts = [left.text, self._text(two)]
+        left, right = self._pair(call, arguments, kind)
+        texts = [left.text, self._text(right)]
         texts += [self._wide(self._vector(argument, kind), kind).text for argument in arguments[2:count]]
         extra = [*self._words(call, tail.switches), *self._zero_points(fixed, arguments[count], kind)]
         tail = replace(tail, income=self.in_register(accumulator))
@@ -450,10 +450,10 @@ class Intrinsics(Arithmetic):
         # Switches stand before the income of a sum in the older spelling: a, b, c, switches, income.
         count = 3 + ("zp" in fixed)
         tail = self.tail(name, call, arguments, count, result)
-        left, two = self._pair(call, arguments, kind)
+        left, right = self._pair(call, arguments, kind)
         third = self.in_register(self.converted(arguments[2], result))
         extra = [*self._words(call, tail.switches), *self._zero_points(fixed, arguments[count - 1], kind)]
-        return self._emit(call, extra, tail, result, [left.text, self._text(two), third.text], into)
+        return self._emit(call, extra, tail, result, [left.text, self._text(right), third.text], into)
 
     def _pairs(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """The f32 forms on pairs: operands are a pair or a scalar, then vectors or scalars."""

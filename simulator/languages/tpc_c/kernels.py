@@ -173,14 +173,14 @@ class KernelProgram(WalkedWhenIssued):
         return without_prints(lint(self.launch.engines[0], self.target), self.launch.compiled.prints)
 
 
-def _both(left: _Watch | None, two: _Watch | None) -> _Watch | None:
+def _both(left: _Watch | None, right: _Watch | None) -> _Watch | None:
     """Return what tells both of a bundle."""
-    if left is None or two is None:
-        return left if two is None else two
+    if left is None or right is None:
+        return left if right is None else right
 
     def watch(machine: VliwCore, index: int) -> None:
         left(machine, index)
-        two(machine, index)
+        right(machine, index)
 
     return watch
 

@@ -518,9 +518,9 @@ class Library(Conversions):
             total = self._joined(match[2], element, total, other)
         return self.in_register(total, into)
 
-    def _joined(self, word: str, element: str, left: Value, two: Value) -> Value:
+    def _joined(self, word: str, element: str, left: Value, right: Value) -> Value:
         result = self.temp(left.type)
-        self.emit(f"{word}.{element} {result.text}, {left.text}, {two.text}")
+        self.emit(f"{word}.{element} {result.text}, {left.text}, {right.text}")
         return result
 
     def _directions(self, bits: int) -> Value:

@@ -127,8 +127,8 @@ class Loops(Expressions):
         """Advance the next trip to the next of the sums."""
         kept = self.temp(sums[0].type)
         self.move(kept.text, sums[0])
-        for target, two in pairwise(sums):
-            self.move(target.text, two)
+        for target, following in pairwise(sums):
+            self.move(target.text, following)
         self.move(sums[-1].text, Value(sums[0].type, kept.text))
 
     def _added(self, sums: list[Value]) -> None:

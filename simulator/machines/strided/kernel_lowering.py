@@ -89,8 +89,8 @@ def _join_pieces(
     roomy = own >= packed and region.lines * own <= work.tmp.size
     tmp = Operand(work.tmp.address, src.format, own if roomy else packed)
 
-    def join(dst: int, left: Operand, two: Operand, part: LineRegion) -> None:
-        sequence.down(joining, part, tmp.at(column=dst * lanes), (left, two))
+    def join(dst: int, left: Operand, right: Operand, part: LineRegion) -> None:
+        sequence.down(joining, part, tmp.at(column=dst * lanes), (left, right))
 
     if whole == 1:
         sequence.down("vcopy", piece, tmp, (src,))

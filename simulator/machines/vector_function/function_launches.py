@@ -203,7 +203,7 @@ def exclusive_ticks(operations: Iterable[MicroOperation], target: VectorFunction
     They run from the load to the end of the instruction that reads the predicates.
     """
     split: set[str] = set()
-    occupancy = 0
+    delay = 0
     for item in operations:
         if computes(item):
             row = target.arithmetic.get(item.mnemonic)
@@ -211,8 +211,8 @@ def exclusive_ticks(operations: Iterable[MicroOperation], target: VectorFunction
                 split.update(item.results)
             elif not split.isdisjoint(item.operands) and len(item.operands) > 2:  # chooses between two loaded vectors
                 latency = target.latency(item.mnemonic, width_of(item)) or 0
-                occupancy = max(occupancy, ticks(target.timing.access.load_cycles + latency))
-    return occupancy if occupancy and target.option("predicate_interleave") == "exclusive" else 0
+                delay = max(delay, ticks(target.timing.access.load_cycles + latency))
+    return delay if delay and target.option("predicate_interleave") == "exclusive" else 0
 
 
 def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> int:

@@ -288,8 +288,8 @@ class _Cycles:
         while cycle in after:
             passed.append(cycle)
             cycle = after[cycle]
-        for cycle_passed in passed:
-            after[cycle_passed] = cycle
+        for passed_cycle in passed:
+            after[passed_cycle] = cycle
         return cycle
 
     def take(self, cycle: int) -> None:

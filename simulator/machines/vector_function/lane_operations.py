@@ -155,16 +155,16 @@ def accumulated(operands: Operands) -> tuple[Value, ...]:
     """
     sources = [register.lanes(operands.bits) for register in operands.registers]
     if operands.name == "vmula":
-        before, left, two = sources
+        before, left, right = sources
     elif operands.name == "vmadd":
-        left, two, before = sources
+        left, right, before = sources
     else:
-        (left, before), (two,) = sources, scalar_codes(operands)
+        (left, before), (right,) = sources, scalar_codes(operands)
     fmt = operands.element
     if isinstance(fmt, IntFormat):
-        codes = before + left * two
+        codes = before + left * right
     else:
-        codes = compute("axpy", (left, two, before), fmt, operands)
+        codes = compute("axpy", (left, right, before), fmt, operands)
     return (masked(codes, _defined(operands), operands.masks[-1]),)
 
 
@@ -173,11 +173,11 @@ def exponential_difference(operands: Operands) -> tuple[Value, ...]:
     fmt, bits = operands.element, operands.bits
     step = 32 // bits
     first = 1 if step == 2 and "ODD" in operands.words[-1:] else 0
-    minuend, two = (
+    minuend, subtrahend = (
         numbers(register.lanes(bits)[first::step], fmt).astype(np.float64) for register in operands.registers
     )
     with np.errstate(all="ignore"):
-        codes = np.exp(minuend - two).astype(np.float32).view("<u4")
+        codes = np.exp(minuend - subtrahend).astype(np.float32).view("<u4")
     mask = operands.masks[-1]
     governing = mask_of(mask.lanes(bits)[first::step], 32, mask.defined_lanes(bits)[first::step])
     return (masked(codes, _defined(operands)[first::step], governing),)
@@ -213,11 +213,11 @@ def compared(operands: Operands) -> tuple[Value, ...]:
 
 def selected(operands: Operands) -> tuple[Value, ...]:
     """`vsel`: the lane of the first register where the mask is 1, otherwise of the second."""
-    first, two = operands.registers
+    first, second = operands.registers
     mask, bits = operands.masks[0], operands.bits
     active = mask.lanes(bits)
-    defined = np.where(active, first.defined_lanes(bits), two.defined_lanes(bits)) & mask.defined_lanes(bits)
-    return (register_of(np.where(active, first.lanes(bits), two.lanes(bits)), defined),)
+    defined = np.where(active, first.defined_lanes(bits), second.defined_lanes(bits)) & mask.defined_lanes(bits)
+    return (register_of(np.where(active, first.lanes(bits), second.lanes(bits)), defined),)
 
 
 def with_carry(operands: Operands) -> tuple[Value, ...]:
@@ -463,9 +463,9 @@ _LOGIC: Mapping[str, Callable[[Bits, Bits], Bits]] = {
 
 def logic(operands: Operands) -> tuple[Value, ...]:
     """`pand`, `por`, `pxor`: bit by bit, 0 where the governing mask is 0."""
-    first, two, mask = operands.masks
-    bits = _LOGIC[operands.name](first.bits, two.bits) & mask.bits
-    return (PredicateRegister(bits, (first.defined & two.defined | ~mask.bits) & mask.defined),)
+    first, second, mask = operands.masks
+    bits = _LOGIC[operands.name](first.bits, second.bits) & mask.bits
+    return (PredicateRegister(bits, (first.defined & second.defined | ~mask.bits) & mask.defined),)
 
 
 def inverted(operands: Operands) -> tuple[Value, ...]:
@@ -476,9 +476,9 @@ def inverted(operands: Operands) -> tuple[Value, ...]:
 
 def chosen(operands: Operands) -> tuple[Value, ...]:
     """`psel`: the bit of the first where the third is 1, otherwise of the second."""
-    first, two, which = operands.masks
-    bits = np.where(which.bits, first.bits, two.bits)
-    return (PredicateRegister(bits, np.where(which.bits, first.defined, two.defined) & which.defined),)
+    first, second, which = operands.masks
+    bits = np.where(which.bits, first.bits, second.bits)
+    return (PredicateRegister(bits, np.where(which.bits, first.defined, second.defined) & which.defined),)
 
 
 def packed_bits(operands: Operands) -> tuple[Value, ...]:
@@ -501,26 +501,26 @@ def unpacked_bits(operands: Operands) -> tuple[Value, ...]:
 
 def interleaved_bits(operands: Operands) -> tuple[Value, ...]:
     """`pintlv`: alternating lanes of both masks; the first result has the lower halves."""
-    first, two = operands.masks
-    return _joined(operands.width, lambda a, b: np.stack((a, b), axis=1).ravel(), first, two)
+    first, second = operands.masks
+    return _joined(operands.width, lambda a, b: np.stack((a, b), axis=1).ravel(), first, second)
 
 
 def deinterleaved_bits(operands: Operands) -> tuple[Value, ...]:
     """`pdintlv`: the even lanes of both masks laid end to end, and the odd ones."""
-    first, two = operands.masks
+    first, second = operands.masks
 
     def parted(a: Bits, b: Bits) -> Bits:
         both = np.concatenate((a, b))
         return np.concatenate((both[::2], both[1::2]))
 
-    return _joined(operands.width, parted, first, two)
+    return _joined(operands.width, parted, first, second)
 
 
 def _joined(
-    width: int, arrange: Callable[[Bits, Bits], Bits], first: PredicateRegister, two: PredicateRegister
+    width: int, arrange: Callable[[Bits, Bits], Bits], first: PredicateRegister, second: PredicateRegister
 ) -> tuple[Value, ...]:
-    bits = arrange(first.lanes(width), two.lanes(width))
-    defined = arrange(first.defined_lanes(width), two.defined_lanes(width))
+    bits = arrange(first.lanes(width), second.lanes(width))
+    defined = arrange(first.defined_lanes(width), second.defined_lanes(width))
     lanes = bits.size // 2
     return mask_of(bits[:lanes], width, defined[:lanes]), mask_of(bits[lanes:], width, defined[lanes:])
 

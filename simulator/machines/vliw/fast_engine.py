@@ -96,7 +96,7 @@ def parts_of(history: IssueHistory) -> tuple[Part, ...]:
 def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: HistoryShift) -> tuple[Part, ...]:
     """Return the parts of rows [first, end), which begin `base` later; `repetitions` are those among them, by end."""
     collected: list[Part] = []
-    ends = [repetition_item.end for repetition_item in repetitions]
+    ends = [repetition.end for repetition in repetitions]
     shifts = [base]
     for number, repetition in enumerate(repetitions):
         collected.append(SteppedRows(first, repetition.end, shifts[-1]))
@@ -288,8 +288,8 @@ class SlotOperations(_ReadBack[OperationTiming]):
     def repeated(self) -> Iterator[tuple[OperationTiming, OperationTiming, int]]:
         """Yield every stepped instruction: its first and its last copy, and the number of copies."""
         for row, first, last, times in self._rows.repeated():
-            for near, other in zip(self._make(row, first), self._make(row, last), strict=True):
-                yield near, other, times
+            for first_copy, last_copy in zip(self._make(row, first), self._make(row, last), strict=True):
+                yield first_copy, last_copy, times
 
     def _row_of(self, number: int) -> int:
         """Return the real row of an operation: the last one before which no more operations exist."""

@@ -247,8 +247,8 @@ class WalkBudget:
             return
         if self._left == 0:
             around = self._structure.enclosing[pc]
-            bundle = self._structure.loops[around[0]].head if around else pc
-            raise walk_limit(self._limit, "bundles executed one by one", self._structure.bundles[bundle].span)
+            bundle_index = self._structure.loops[around[0]].head if around else pc
+            raise walk_limit(self._limit, "bundles executed one by one", self._structure.bundles[bundle_index].span)
         self._left -= 1
 
     def foresee(self, plan: InstructionPlan, turn: RunningLoop) -> None:

@@ -391,12 +391,12 @@ class Trips:
     def _jump(self, body: _Body, variation: Induction, before: _End, last: _End, times: int) -> None:
         """Advance the state by `times` times the difference between two ends."""
         cycles = times * _between(before, last).cycles
-        for cell, earlier, two in zip(body.cells.values(), before.values, last.values, strict=True):
+        for cell, earlier, later in zip(body.cells.values(), before.values, last.values, strict=True):
             old, young = self._parted(cell, last.now)
             cell.written |= len(young) < len(cell.pending)
             now_held = (old, *(write.value for write in young))
             if cell.name in variation.linear:
-                now_held = tuple(map(_moved, now_held, _steps(earlier, two), [times] * len(two)))
+                now_held = tuple(map(_moved, now_held, _steps(earlier, later), [times] * len(later)))
             cell.settled, *values = now_held
             cell.pending[:] = [
                 Write(write.time + cycles, write.stage, value, write.writer)
@@ -431,24 +431,24 @@ def trips_left(turn: RunningLoop) -> int:
     return max((last - value) // step, 0)
 
 
-def _between(first: _End, two: _End) -> SkippedTrips:
+def _between(first: _End, second: _End) -> SkippedTrips:
     """Return the difference between the states at the ends of two trips."""
-    return SkippedTrips(two.now - first.now, two.issued - first.issued)
+    return SkippedTrips(second.now - first.now, second.issued - first.issued)
 
 
 def _turns(body: _Body, variation: Induction, ends: list[_End]) -> int:
     """Return the number of trips after which linear registers repeat their last change; 0 if never."""
     linear = [index for index, name in enumerate(body.cells) if name in variation.linear]
     changes = [
-        [_steps(earlier.values[index], two.values[index]) for index in linear]
-        for earlier, two in itertools.pairwise(ends)
+        [_steps(earlier.values[index], later.values[index]) for index in linear]
+        for earlier, later in itertools.pairwise(ends)
     ]
     return next((trips for trips in range(1, len(changes)) if changes[-1 - trips] == changes[-1]), 0)
 
 
-def _steps(first: tuple[Held, ...], two: tuple[Held, ...]) -> list[tuple[int, ...]]:
+def _steps(first: tuple[Held, ...], second: tuple[Held, ...]) -> list[tuple[int, ...]]:
     """Return by how much the values of a register and of its writes on the way differ, modulo 2**32."""
-    pairs = (zip(_numbers(a), _numbers(b), strict=True) for a, b in zip(first, two, strict=True))
+    pairs = (zip(_numbers(a), _numbers(b), strict=True) for a, b in zip(first, second, strict=True))
     return [tuple((b - a) & WORD_MASK for a, b in pair) for pair in pairs]
 
 

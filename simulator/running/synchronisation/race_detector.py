@@ -115,7 +115,7 @@ class Clocks:
     def blocked(self) -> list[tuple[_Pipe, _Queued]]:
         """Return the stalled pipes with the flags that they wait for, in program order."""
         waiting = [(pipe, pipe.queue[0]) for pipe in self.pipes.values() if pipe.queue]
-        return sorted(waiting, key=lambda head: head[1].instance.number)
+        return sorted(waiting, key=lambda entry: entry[1].instance.number)
 
     def unfinished(self) -> list[_Pipe]:
         """Return the pipes whose end the scalar unit does not know; it knows its own."""

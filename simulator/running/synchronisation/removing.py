@@ -311,7 +311,7 @@ class _Assignment:
         for other in kept:
             same = other.loop is pair.loop and other.buffers == pair.buffers
             places = (other.set_at, other.wait_at, pair.wait_at)
-            together = all(self.elements[element].block == block for element in places)
+            together = all(self.elements[index].block == block for index in places)
             if not same or not together or (pair.loop is None and other.wait_at <= pair.set_at):
                 continue
             if other.set_at < pair.set_at:

@@ -223,8 +223,8 @@ def cheaper_chains(text: TileText, casts: Casts) -> Iterator[ProposedChange]:
     if text.has(pto.SetFlag, pto.WaitFlag):
         return
     for pair in _pairs(text):
-        (_, first_node), (_, two) = pair
-        src, middle, dst = first_node.src_type.element, first_node.dst_type.element, two.dst_type.element
+        (_, first_node), (_, second_node) = pair
+        src, middle, dst = first_node.src_type.element, first_node.dst_type.element, second_node.dst_type.element
         if dst in casts.get(src, ()) or src == dst:
             yield from _direct(text, *pair)
         for other in sorted(casts.get(src, frozenset()) - {middle, src}):
@@ -243,11 +243,13 @@ def _pairs(text: TileText) -> Iterator[tuple[_Cast, _Cast]]:
 
 
 def _direct(text: TileText, first_cast: _Cast, second_cast: _Cast) -> Iterator[ProposedChange]:
-    (first, first_node), (second, two) = first_cast, second_cast
-    path = f"{first_node.src_type.element} -> {two.dst_type.element}"
-    for mode in dict.fromkeys((first_node.rounding, two.rounding, *_MODES)):
-        for saturation in tuple(dict.fromkeys((two.saturation, Saturation.ON, Saturation.OFF))):
-            node = replace(two, src=first_node.src, src_type=first_node.src_type, rounding=mode, saturation=saturation)
+    (first, first_node), (second, second_node) = first_cast, second_cast
+    path = f"{first_node.src_type.element} -> {second_node.dst_type.element}"
+    for mode in dict.fromkeys((first_node.rounding, second_node.rounding, *_MODES)):
+        for saturation in tuple(dict.fromkeys((second_node.saturation, Saturation.ON, Saturation.OFF))):
+            node = replace(
+                second_node, src=first_node.src, src_type=first_node.src_type, rounding=mode, saturation=saturation
+            )
             edited = text.edited()
             edited.remove(first)
             edited.rewrite(second, node)
@@ -260,14 +262,14 @@ def _direct(text: TileText, first_cast: _Cast, second_cast: _Cast) -> Iterator[P
 
 
 def _through(text: TileText, first_cast: _Cast, second_cast: _Cast, other: str) -> Iterator[ProposedChange]:
-    (first, first_node), (second, two) = first_cast, second_cast
+    (first, first_node), (second, second_node) = first_cast, second_cast
     tile, uses = (
         first_node.dst,
         [user for user in text.all() if not user.body and first_node.dst in used(text.written(user))],
     )
-    path = f"{first_node.src_type.element} -> {other} -> {two.dst_type.element}"
-    for before in dict.fromkeys((first_node.rounding, two.rounding, RoundMode.RINT, RoundMode.TRUNC)):
-        for after in dict.fromkeys((two.rounding, RoundMode.RINT)):
+    path = f"{first_node.src_type.element} -> {other} -> {second_node.dst_type.element}"
+    for before in dict.fromkeys((first_node.rounding, second_node.rounding, RoundMode.RINT, RoundMode.TRUNC)):
+        for after in dict.fromkeys((second_node.rounding, RoundMode.RINT)):
             edited = text.edited()
 
             def change(name: str, kind: pto.Type) -> pto.Type | None:
@@ -277,7 +279,7 @@ def _through(text: TileText, first_cast: _Cast, second_cast: _Cast, other: str) 
             if not retype(text, edited, change, uses):
                 return
             edited.rewrite(first, replace(first_node, dst_type=kind, rounding=before))
-            edited.rewrite(second, replace(two, src_type=kind, rounding=after))
+            edited.rewrite(second, replace(second_node, src_type=kind, rounding=after))
             yield ProposedChange(
                 CHEAPER_CHAIN,
                 f"cast {path} in lines {first.number} and {second.number}, not by {first_node.dst_type.element}",

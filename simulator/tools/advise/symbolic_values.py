@@ -418,14 +418,14 @@ class SeededTerms(SymbolicMemory):
                 return apply_chain(whole.chain, codes[0])
             return apply_action(whole.action, codes, *ends)
 
-        small = self.tables.result(("cast", how), [terms], *ends, step)
-        if small is None:
+        tabulated = self.tables.result(("cast", how), [terms], *ends, step)
+        if tabulated is None:
             key = key_of(self.seed, "cast", source.format.name, destination.format.name, how)
             self._store(destination, start, applied(key, [terms], shape))
             return True
-        self._store(destination, start, small.terms.reshape(shape))
+        self._store(destination, start, tabulated.terms.reshape(shape))
         if destination.format.bits != 4:
-            self.tables.remember(small, joined(spread(small.terms, size)))
+            self.tables.remember(tabulated, joined(spread(tabulated.terms, size)))
         return True
 
     def _elements(self, side: Side, start: int, shape: tuple[int, int]) -> Fingerprints:

@@ -169,12 +169,12 @@ def compare(
     name = None if chip is None else chip.name
     whole = x is None and code_bits(source) <= EXHAUSTIVE_BITS
     codes = codes.reshape(-1)
-    outcome, values, representable = _results(results.reshape(-1), destination)
+    result_codes, values, representable = _results(results.reshape(-1), destination)
     inputs, wanted = decode_to_float64(codes, source), decode_to_float64(expected, destination)
 
     def differing_from(other: Codes, any_nan: bool) -> NDArray[np.bool_]:
         """Return which results are not those codes."""
-        differ: NDArray[np.bool_] = (outcome != other) | ~representable
+        differ: NDArray[np.bool_] = (result_codes != other) | ~representable
         return differ & ~(np.isnan(decode_to_float64(other, destination)) & np.isnan(values)) if any_nan else differ
 
     differs = differing_from(expected, nan == "any")
@@ -194,11 +194,11 @@ def compare(
     ulps = np.zeros(codes.shape, np.int64)
     both = ~np.isnan(wanted) & ~np.isnan(values)
     apart = differs & both
-    ulps[apart] = np.abs(places(outcome[apart], destination) - places(expected[apart], destination))
+    ulps[apart] = np.abs(places(result_codes[apart], destination) - places(expected[apart], destination))
     first = None
     if differs.any():
         at = int(np.argmax(differs))
-        code = int(outcome[at]) if representable[at] else None
+        code = int(result_codes[at]) if representable[at] else None
         first = ConversionCounterexample(at, int(codes[at]), int(expected[at]), code, float(values[at]))
     return Comparison(
         source, destination, name, codes.size, whole,
@@ -231,7 +231,7 @@ def _alternatives(chip: Target | None, read: Collection[str], nan: str) -> Itera
     ]  # fmt: skip
     of_nan = [{"nan": "any"}] if nan == "bits" else []
     yield from (*of_nan, *beyond, *modes, *options)
-    yield from ({**overflow_mode, **two} for overflow_mode in beyond for two in (*modes, *options, *of_nan))
+    yield from ({**overflow_mode, **further} for overflow_mode in beyond for further in (*modes, *options, *of_nan))
 
 
 def _verdict(

@@ -412,9 +412,15 @@ class _IrReader:
         form = SourceForm.IR if rounding is None else SourceForm.AS
         try:
             kinds = ElementVector(source, lanes or 1), ElementVector(result, lanes or 1)
-            source_type, two = kinds if lanes is None else matched(*kinds, self._target)
+            source_type, result_type = kinds if lanes is None else matched(*kinds, self._target)
             cast = prepared(
-                source_type, two, self._target, form=form, rounding=rounding, reading=ChainReading.COMPILER, order=order
+                source_type,
+                result_type,
+                self._target,
+                form=form,
+                rounding=rounding,
+                reading=ChainReading.COMPILER,
+                order=order,
             )
         except CastsimError as error:
             raise error.at(span) from None

@@ -102,8 +102,8 @@ def _text(options: Namespace) -> CommandOutcome:
         return stacked(
             *(
                 part
-                for text_cast, two in pairs
-                for part in (plain(f"{text_cast.span}: {text_cast.written}", no_wrap=False), two.text(width))
+                for text_cast, outcome in pairs
+                for part in (plain(f"{text_cast.span}: {text_cast.written}", no_wrap=False), outcome.text(width))
             )
         )
 

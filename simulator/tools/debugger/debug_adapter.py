@@ -497,11 +497,11 @@ class Session:
         if not _same_file(asked.file, self.stepper.trace.file):
             return {**answer, "message": "not the program that is run"}
         try:
-            breakpoint_made = self.stepper.break_at_line(line, wanted.text("condition"))
+            breakpoint_set = self.stepper.break_at_line(line, wanted.text("condition"))
         except CastsimError as error:
             return {**answer, "message": error.message}
-        self._numbers[breakpoint_made.number] = number
-        return {**answer, "verified": True, "line": (breakpoint_made.line or 1) - 1 + self._first}
+        self._numbers[breakpoint_set.number] = number
+        return {**answer, "verified": True, "line": (breakpoint_set.line or 1) - 1 + self._first}
 
     def _place_asked(self) -> None:
         """Set the breakpoints requested before the program was loaded, and notify the editor."""

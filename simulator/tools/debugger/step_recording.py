@@ -366,9 +366,9 @@ class StepRecording:
         self._follow({**local, **_global({tensor.name: tensor.codes.view(np.uint8) for tensor in tensors})})
         sizes = core.target.registers
         named = [Register(file, index) for file in _FILES for index in range(getattr(sizes, file.value))]
-        held_cells = {cell.name: cell for operand in named for cell in core.registers.cells(operand)}
-        held_cells |= {cell.name: cell for plans in core.plans for plan in plans for cell in plan.results}
-        self._cells = list(held_cells.values())
+        cells = {cell.name: cell for operand in named for cell in core.registers.cells(operand)}
+        cells |= {cell.name: cell for plans in core.plans for plan in plans for cell in plan.results}
+        self._cells = list(cells.values())
         self.registers = {cell.name: cell.newest for cell in self._cells}
         self._held = dict(self.registers)
         self.files = {cell.name: cell.file for cell in self._cells}

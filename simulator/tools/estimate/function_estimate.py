@@ -136,7 +136,7 @@ class LikeLaunches:
         like = CastShape(rows, strides[0], strides[1], choose(padded, shape.valid_rows, 1), cols, cols)
         alike = choose(padded, self.elements[1], self.elements[0]) > 0
         alike = alike & (count > 0) & (self.placement.second(shape, arithmetic) % (turn // 8) == 0)
-        return CastShape._make(choose(alike, other, axis) for axis, other in zip(shape, like, strict=True))
+        return CastShape._make(choose(alike, other, extent) for extent, other in zip(shape, like, strict=True))
 
     def _simulated(self, key: tuple[int, ...], shape: CastShape) -> Estimate:
         """Return the estimate of a shape from that of the smallest equivalent one, or its own if that does not fit."""

@@ -356,8 +356,10 @@ class NamedRegisters:
             case "vintlv":
                 element = self._element(sources[0], width)
                 uses, results = [self.use(source, element) for source in sources], operation.results
-                names, home = self.out.micro(name, uses, [(result_name, vector(element)) for result_name in results])
-                self.registers.update(zip(results, (Reg(name_made, element, home) for name_made in names), strict=True))
+                names, home = self.out.micro(name, uses, [(stem, vector(element)) for stem in results])
+                self.registers.update(
+                    zip(results, (Reg(result_name, element, home) for result_name in names), strict=True)
+                )
             case "vselr":
                 self.define(result, "u8", name, [self.use(source, "u8") for source in sources])
             case "punpack":

@@ -583,15 +583,15 @@ class _Source:
     def _transfer(self, node: pto.TileOperation) -> None:
         load = node.mnemonic == "tload"
         ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
-        part, held_tile = (self.values[names[0]] for names in ends)
-        if not isinstance(part, ViewPart) or not isinstance(held_tile, _Held):
+        part, destination = (self.values[names[0]] for names in ends)
+        if not isinstance(part, ViewPart) or not isinstance(destination, _Held):
             raise IllegalError(
                 f"expand cannot write pto.{node.mnemonic} with these operands", legal=("a partition and a tile",)
             )
-        tile = held_tile.at(held_tile.named())
-        assert held_tile.extents is not None
+        tile = destination.at(destination.named())
+        assert destination.extents is not None
         with self.program.out.noted(f"pto.{node.mnemonic}, line {node.span.line}"):
-            move_part(self.program, self.lowerer, node, part, tile, held_tile.extents, load=load)
+            move_part(self.program, self.lowerer, node, part, tile, destination.extents, load=load)
 
     # ------------------------------------------------------------------------------------------------------ values
 

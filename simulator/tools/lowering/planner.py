@@ -82,7 +82,7 @@ def ranked(
 
     plain = sorted(chains, key=plainness)
     picked: dict[tuple[Any, ...], Chain] = {}
-    for chain in (spelt for chain_plain in plain for spelt in _spellings(chain_plain)):
+    for chain in (spelt for plain_chain in plain for spelt in _spellings(plain_chain)):
         picked.setdefault(_kind(chain), chain)
     candidates, reasons = [], []
     for chain in picked.values():

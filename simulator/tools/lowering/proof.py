@@ -156,10 +156,10 @@ def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tupl
     last = np.uint64(count - 1)
     low = np.array([0], np.uint64)
     bounds = np.array([0, count - 1], np.uint64)
-    found_keys = keys(bounds)
+    bound_keys = keys(bounds)
     # Every distinct result in between starts somewhere; all starts are looked for at once: first where rounding of any
     # kind would put them, then by halving.
-    wanted = _all_keys(demand.dst, int(found_keys[0]), int(found_keys[1]))
+    wanted = _all_keys(demand.dst, int(bound_keys[0]), int(bound_keys[1]))
     left, right = np.zeros(wanted.size, np.uint64), np.full(wanted.size, last)
     rounds = int(count).bit_length() + 1
     likely = _likely_starts(demand, chain, wanted)

@@ -238,12 +238,12 @@ class MicroBuilder:
             return self.index(self.known.get(name, 0) * factor)
         return name if factor == 1 else self.arith("muli", (name, self.index(factor)), INDEX)
 
-    def sum(self, left: str, other: str) -> str:
+    def sum(self, left: str, right: str) -> str:
         """Return the sum of two indices."""
-        for name, further in ((left, other), (other, left)):
+        for name, further in ((left, right), (right, left)):
             if name in self.known:
                 return self.plus(further, self.known[name])
-        return self.arith("addi", (left, other), INDEX)
+        return self.arith("addi", (left, right), INDEX)
 
     # ----------------------------------------------------------------------------------------------------- vecscopes
 

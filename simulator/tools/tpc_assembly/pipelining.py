@@ -266,7 +266,9 @@ class LoopTrip:
         for second, before in enumerate(self.before):
             for first in {edge.other for edge in before}:
                 pairs = product(self.operations[first].slots, self.operations[second].slots)
-                needed = min(self.needed(first, first_slot, second, two) or 0 for first_slot, two in pairs)
+                needed = min(
+                    self.needed(first, first_slot, second, second_slot) or 0 for first_slot, second_slot in pairs
+                )
                 edges.append((first, second, 0 if first < second else 1, needed))
         return edges
 

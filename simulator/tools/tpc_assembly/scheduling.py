@@ -360,13 +360,13 @@ class Spiller:
             ends = (f"AD{base}", f"Z{home.base}") if load else (f"Z{home.base}", f"AD{base}")
             return self._read([f"mov {', '.join(ends)}"], span)
         vector, size = _SPILLABLE[unit.file][0] == "vlm", _SPILLABLE[unit.file][1]
-        two = vector and Feature.TWO_PART_ADDRESS in self._target.dialect.features
-        scratch = self.source.names.fresh(File.S, "address") if two or unit.file is File.I else unit
+        two_part = vector and Feature.TWO_PART_ADDRESS in self._target.dialect.features
+        scratch = self.source.names.fresh(File.S, "address") if two_part or unit.file is File.I else unit
         self._short_lived.add(scratch)
         word, access = f"S{scratch.base}", "l_v" if vector else "l"
-        texts = [f"mov.i32 {word}, 0x0"] * two
+        texts = [f"mov.i32 {word}, 0x0"] * two_part
         for number in members if unit.file is not File.I else range(self._dimensions):
-            address, name = f"{f'{word}, ' * two}{home + size * number:#x}", f"{unit.file}{base + number}"
+            address, name = f"{f'{word}, ' * two_part}{home + size * number:#x}", f"{unit.file}{base + number}"
             if unit.file is not File.I:
                 texts.append(f"ld_{access} {name}, {address}" if load else f"st_{access} {address}, {name}")
             elif load:
@@ -395,7 +395,10 @@ def _members(unit: VirtualRegister, cells: Iterable[str]) -> list[int]:
 def _free_memory(source: SequentialProgram, target: VliwTarget) -> dict[str, tuple[int, int]]:
     """Return the unused bytes of each local memory: none where they are unknown."""
     instructions = [written.instruction for written in source.instructions]
-    small = any(used.mnemonic.startswith("lookup") for used in instructions) or target.option("vlm_size") == "small"
+    small = (
+        any(instruction.mnemonic.startswith("lookup") for instruction in instructions)
+        or target.option("vlm_size") == "small"
+    )
     ends = {memory: target.memories[memory].capacity_bytes for memory in ("vlm", "slm")}
     ends["vlm"] = target.small_vector_memory.capacity_bytes if small else ends["vlm"]
     starts = dict.fromkeys(ends, 0) if source.local is None else dict(source.local)
@@ -711,7 +714,7 @@ class _Scheduler:
         for policy in _LISTS if size <= _SMALL else _LISTS[:3]:
             schedule = place_all(shape, placer, [policy] * len(blocks))
             # No block is longer than padded, so that no path is.
-            if all(shorter.length <= other.length for shorter, other in zip(schedule, padded, strict=True)):
+            if all(block.length <= padded_block.length for block, padded_block in zip(schedule, padded, strict=True)):
                 best = best or schedule
                 yield _Candidate("list", shape, schedule)
         if best is None or size > _SMALL:

@@ -212,9 +212,9 @@ def type_named(name: str) -> CType | None:
     """Return the type of a name that is one word, None if it is not a type."""
     kind = _NAMED.get(name)
     if kind is None and (match := _MIXED.fullmatch(name)) is not None:
-        first, two = _NAMED[match[1]], _NAMED[match[2]]
-        assert isinstance(first, Vector) and isinstance(two, Vector)
-        return Group((first, two))
+        first, second = _NAMED[match[1]], _NAMED[match[2]]
+        assert isinstance(first, Vector) and isinstance(second, Vector)
+        return Group((first, second))
     return kind
 
 
@@ -242,11 +242,11 @@ def promoted(kind: Scalar) -> Scalar:
     return INT if not kind.is_float and kind.bits < 32 else kind
 
 
-def common(first: Scalar, two: Scalar) -> Scalar:
+def common(first: Scalar, second: Scalar) -> Scalar:
     """Return the type of the result of an operator on two scalars: C's usual conversions."""
-    first, two = promoted(first), promoted(two)
+    first, second = promoted(first), promoted(second)
     order = [INT, UNSIGNED, *(Scalar(n) for n in ("f8_152", "f8_143", "f16", "bf16", "f32"))]
-    return max(first, two, key=order.index)
+    return max(first, second, key=order.index)
 
 
 # The intrinsics by their rows, and the rule by which a name says unit, types and operation.

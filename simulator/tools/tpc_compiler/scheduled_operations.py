@@ -367,17 +367,17 @@ class Distances:
         """Return the smallest distance of an instruction after another one, None if none is required."""
         key = (first, slot, second, second_slot)
         if key not in self._found:
-            first_plan, two = self._operations.plan(first, slot), self._operations.plan(second, second_slot)
+            first_plan, second_plan = self._operations.plan(first, slot), self._operations.plan(second, second_slot)
             before, behind = self._operations.touched(first), self._operations.touched(second)
-            distances = self._registers(first_plan, before, two, behind)
+            distances = self._registers(first_plan, before, second_plan, behind)
             if self._operations.has_state(first) or self._operations.has_state(second):
-                order, later = self._order(first_plan), self._order(two)
+                order, later = self._order(first_plan), self._order(second_plan)
                 if order.drawn & later.drawn or order.maps or later.maps:
-                    distances += self._state(first_plan, two)
+                    distances += self._state(first_plan, second_plan)
                 if order.place is not None and later.place is not None:
-                    distances += self._memory(first_plan, two, _meet(order.place, later.place))
+                    distances += self._memory(first_plan, second_plan, _meet(order.place, later.place))
                 if order.path or later.path or first in self._iterators or second in self._iterators:
-                    distances += self._path(first, first_plan, second, two)
+                    distances += self._path(first, first_plan, second, second_plan)
             self._found[key] = max(distances, default=None)
         return self._found[key]
 
@@ -392,13 +392,13 @@ class Distances:
 
     def begins(self, operation: ScheduledOperation) -> bool:
         """Return whether an instruction may exclude others from places after it."""
-        is_first = self._begin.get(operation)
-        if is_first is None:
+        excludes = self._begin.get(operation)
+        if excludes is None:
             slots = [(slot.name.lower(), operation.mnemonic) for slot in operation.slots]
-            is_first = any(names(rule.first, *site) for rule in self._rules for site in slots)
+            excludes = any(names(rule.first, *site) for rule in self._rules for site in slots)
             store = self._operations.first(operation).memory is MemoryOperation.TENSOR_STORE
-            is_first = self._begin[operation] = is_first or (store and bool(self._after_store))
-        return is_first
+            excludes = self._begin[operation] = excludes or (store and bool(self._after_store))
+        return excludes
 
     def barred(
         self, first: ScheduledOperation, slot: Slot, second: ScheduledOperation, second_slot: Slot
@@ -412,31 +412,33 @@ class Distances:
             store = self._operations.first(first).memory is MemoryOperation.TENSOR_STORE
             tensors = store and self._operations.first(second).memory in TENSORS
             wanted = {self._after_store} if tensors and self._after_store else set()
-            first_site, two = Site(slot, first.slots[slot]), Site(second_slot, second.slots[second_slot])
+            first_site, second_site = Site(slot, first.slots[slot]), Site(second_slot, second.slots[second_slot])
             for rule in self._rules:
-                if applies(rule, self._target, first_site, two):
+                if applies(rule, self._target, first_site, second_site):
                     wanted |= {*range(1, rule.distance), *rule.excluded}
             distances = self._barred[key] = frozenset(wanted)
         return distances
 
     # --------------------------------------------------------------------------------------------------- registers
 
-    def _registers(self, first: InstructionPlan, before: Touched, two: InstructionPlan, behind: Touched) -> list[int]:
+    def _registers(
+        self, first: InstructionPlan, before: Touched, second: InstructionPlan, behind: Touched
+    ) -> list[int]:
         distances = []
         if before.writes & behind.reads:
             distances += [
                 operand.needed(first)
-                for operand in two.operands
+                for operand in second.operands
                 if any(cell.name in before.writes for cell in operand.cells)
             ]
         if before.writes & behind.old:
-            assert two.income is not None
-            distances.append(max(1, two.income.needed(first)))
+            assert second.income is not None
+            distances.append(max(1, second.income.needed(first)))
         if before.writes & behind.writes:
             distances.append(1)
             if in_multiplier(first.instruction, self._target):
                 distances.append(self._target.issue_rules.product_write_distance)
-            if first.into_predicate and first.loads and not two.loads:
+            if first.into_predicate and first.loads and not second.loads:
                 distances.append(self._target.distances.predicate_load_then_write)
         if before.reads & behind.writes:
             distances.append(self._reuse)
@@ -444,19 +446,19 @@ class Distances:
 
     # ------------------------------------------------------------------------------------------- state and memory
 
-    def _state(self, first: InstructionPlan, two: InstructionPlan) -> list[int]:
+    def _state(self, first: InstructionPlan, second: InstructionPlan) -> list[int]:
         """Random generators, the configuration space, hardware registers."""
         distances = []
-        shared = drawn(first) & drawn(two)
+        shared = drawn(first) & drawn(second)
         if shared:
-            distances += [1, two.random.distance_from(first.random.commit)]
+            distances += [1, second.random.distance_from(first.random.commit)]
             if "LFSR" in shared:
                 distances.append(self._target.issue_rules.random_distance)
             if first.reseeds is not None:
                 distances.append(self._target.distances.reseed)
-        if first.stores_mapped and _depends_on_space(two):
-            distances.append(self._behind_store(first, two))
-        elif two.stores_mapped and _depends_on_space(first):
+        if first.stores_mapped and _depends_on_space(second):
+            distances.append(self._behind_store(first, second))
+        elif second.stores_mapped and _depends_on_space(first):
             distances.append(1)
         return distances
 
@@ -471,22 +473,30 @@ class Distances:
             wanted.append(visible)
         return max(wanted)
 
-    def _memory(self, first: InstructionPlan, two: InstructionPlan, meet: bool) -> list[int]:
+    def _memory(self, first: InstructionPlan, second: InstructionPlan, meet: bool) -> list[int]:
         """Return distances of accesses that may `meet` at the same bytes, and of halves of tensors."""
         distances = []
         loads = MemoryOperation.TENSOR_LOAD
-        if first.memory is loads and two.memory is loads and (first.instruction.form.half or two.instruction.form.half):
+        if (
+            first.memory is loads
+            and second.memory is loads
+            and (first.instruction.form.half or second.instruction.form.half)
+        ):
             distances.append(max(1, self._target.issue_rules.tensor_half_distance))
         if not self._in_memory or not meet:
             return distances
-        if first.memory in STORES or two.memory in STORES or MemoryOperation.CACHE in (first.memory, two.memory):
+        if first.memory in STORES or second.memory in STORES or MemoryOperation.CACHE in (first.memory, second.memory):
             distances.append(1)
         return distances
 
     # -------------------------------------------------------------------------------------------------------- path
 
     def _path(
-        self, first: ScheduledOperation, first_plan: InstructionPlan, second: ScheduledOperation, two: InstructionPlan
+        self,
+        first: ScheduledOperation,
+        first_plan: InstructionPlan,
+        second: ScheduledOperation,
+        second_plan: InstructionPlan,
     ) -> list[int]:
         """Rules of jumps, loops and HALT."""
         jumps, loops = self._target.jump_rules, self._target.loop_rules
@@ -496,7 +506,7 @@ class Distances:
         if first.mnemonic in JUMPS:
             if second.mnemonic == "halt":
                 distances.append(jumps.halt_distance)
-            if _scalar_conversion(two):
+            if _scalar_conversion(second_plan):
                 distances.append(jumps.scalar_convert_after)
         if _scalar_conversion(first_plan) and (second.mnemonic in JUMPS or second.mnemonic == "loop"):
             delay = jumps.delay_bundles if second.mnemonic in JUMPS else loops.delay_bundles

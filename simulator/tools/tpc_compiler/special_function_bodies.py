@@ -123,10 +123,10 @@ class SequenceWriter:
             self.change("add.i32", entry[0], entry[0], 1 << binade_bits, where=offset)
         away = self.do("sub.f32", x, entry[1])
         later = Feature.TYPED_LOOKUP in self.target.dialect.features
-        first, two = ("lookup_1c", "lookup_2c") if later else ("lookup_c0", "lookup_c1c2")
+        first, second = ("lookup_1c", "lookup_2c") if later else ("lookup_c0", "lookup_c1c2")
         c0, others = self.sequence.vector(), self.sequence.vector(2)
         function = self.functions[table]
-        self.sequence.add(Slot.LOAD, f"{two} BV32", others, entry[0], function)
+        self.sequence.add(Slot.LOAD, f"{second} BV32", others, entry[0], function)
         self.sequence.add(Slot.LOAD, f"{first} BV32", c0, entry[0], function)
         self.sequence.vpu("mac.f32", others[0], others[1], away)
         self.sequence.vpu("mac.f32", c0, others[0], away)

@@ -509,13 +509,13 @@ def field_overlay(flow: Flow) -> Iterator[LintFinding]:
         used = {f"{plan.site.slot.name.lower()}.{field}": plan for plan in plans for field in _fields(plan)}
         for overlay in flow.target.bundle_rules.overlays:
             if overlay.first in used and overlay.second in used:
-                first, two = used[overlay.first], used[overlay.second]
+                first, second = used[overlay.first], used[overlay.second]
                 yield LintFinding(
                     "field overlay",
                     index,
                     f"{_name(first)} needs {overlay.first}, which has the same bits as {overlay.second} of "
-                    f"{_name(two)}",
-                    two.site.span,
+                    f"{_name(second)}",
+                    second.site.span,
                 )
 
 

@@ -221,7 +221,7 @@ class Flow:
     def _reach(self, index: int, distance: int, edges: tuple[frozenset[int], ...]) -> frozenset[int]:
         places = frozenset({index})
         for _ in range(distance):
-            places = frozenset(successor for bundle in places for successor in edges[bundle])
+            places = frozenset(successor for index in places for successor in edges[index])
         return places
 
 
@@ -452,9 +452,9 @@ class WriteHistory:
         places = {at.bundle}
         seen: set[int] = set()
         for _ in range(self._reach(predicate, names)):
-            places = {edge.first for bundle in places for edge in self._flow.incoming[bundle]} - seen
+            places = {edge.first for index in places for edge in self._flow.incoming[index]} - seen
             seen |= places
-        return any(name in self._writers[bundle] for bundle in seen for name in names)
+        return any(name in self._writers[index] for index in seen for name in names)
 
     def _reach(self, operand: OperandPlan, names: Sequence[str]) -> int:
         """Return the largest distance at which an operand may still miss a write of its register."""
