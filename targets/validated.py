@@ -2,7 +2,7 @@
 
 A class of tables is plain Python. Its fields and checks become a model of pydantic when values are first validated;
 what that model accepts becomes a table. The shipped descriptions lie in `checked/` as they were when they were
-validated (`python tests/checked_targets.py` writes them), each beside the checksums of the files that it was read
+validated (`python tests checked_targets` writes them), each beside the checksums of the files that it was read
 from: where one of those differs, the description is read and validated again. All modules that declare tables take the
 declarations from here.
 """

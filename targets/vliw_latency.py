@@ -234,7 +234,7 @@ class LatencyRules(Table):
 
 
 def refuse_unknown_instructions(rules: LatencyRules, instructions: Set[tuple[str, str]]) -> None:
-    """Reject rules with an instruction that its slot does not have; `known` are slots and mnemonics.
+    """Reject rules with an instruction that its slot does not have; `instructions` are slots and mnemonics.
 
     Raises:
         ValueError: a rule has such an instruction; the message names both.

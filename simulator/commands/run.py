@@ -191,7 +191,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Simulate the program.
 
     Raises:
-        CastsimError, EngineError: see `castsim.running.run`; also for a wrong option.
+        CastsimError, EngineError: see `castsim.run`; also for a wrong option.
     """
     words = _program_words(options)
     fragment = fragment_of(options)

@@ -508,7 +508,7 @@ _LISTED = 1000  # functions that a misspelt name is compared with, and character
 
 
 def choose_target(architecture: str | None, given: str | Path | Target | None, location: Span | None = None) -> Target:
-    """Return the given target, otherwise the one that a `.pto` program requests, at `place` of its text.
+    """Return the given target, otherwise the one that a `.pto` program requests, at `location` of its text.
 
     Raises:
         ReadError, TargetDataError: it cannot be read, or no shipped target has the name in the program.

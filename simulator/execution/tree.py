@@ -657,7 +657,7 @@ def common_bytes(first: Access, other: Access, shift: int = 0, moves: Sequence[M
 
 
 class _MeetingSearch:
-    """Search for a run of `one` and a run of `other` that meet; `left` counts down its remaining steps."""
+    """Search for a run of `first` and a run of `other` that meet; `left` counts down its remaining steps."""
 
     def __init__(self, first: Access, other: Access, moves: Sequence[Move]) -> None:
         terms: list[_Term] = [(-distance, count, True) for count, distance in first.runs]
@@ -675,7 +675,7 @@ class _MeetingSearch:
         self.highest.reverse()
 
     def run(self, depth: int, distance: int, start: int) -> Bytes | None:
-        """Return common bytes; `distance` is from the run of `one`, which starts at `place`, to that of `other`."""
+        """Return common bytes; `distance` is from the first run, which starts at `start`, to the other."""
         self.left -= 1
         if self.left <= 0:
             return None

@@ -266,7 +266,7 @@ def program_scratch(
     """Walk a program without rejecting small tmp tiles.
 
     Raises:
-        IllegalError: the target's casts use no scratch; otherwise see `castsim.running.load_program`.
+        IllegalError: the target's casts use no scratch; otherwise see `castsim.running.program_loading.load_program`.
     """
     from castsim.machines.strided.strided_lowering import StridedLowerer  # noqa: PLC0415 - a pair of formats walks no program
     from castsim.running.program_loading import load_program  # noqa: PLC0415 - as above

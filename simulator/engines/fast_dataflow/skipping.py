@@ -287,7 +287,7 @@ def rows_of(m: MachineState) -> int:
 
 
 def causes_of(cells: Sequence[int], index: int) -> Mapping[Cause, int]:
-    """Return the cycles by cause from `place` on, without zeros."""
+    """Return the cycles by cause from `index` on, without zeros."""
     return {cause: cells[index + k] for k, cause in enumerate(CAUSES) if cells[index + k]}
 
 

@@ -176,7 +176,7 @@ def repeats_itself(node: pto.For, repeating: dict[int, bool]) -> bool:
     """Whether, by its text, all trips of a loop without carried values are the same.
 
     This is true if nothing in the loop uses its variable, and no trip changes the state of the next one: the valid
-    extents of a tile. `known` caches the answers, by the identity of the loop.
+    extents of a tile. `repeating` caches the answers, by the identity of the loop.
     """
     if id(node) not in repeating:
         inside = tuple(nodes(node.body))

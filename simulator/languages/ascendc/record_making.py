@@ -67,7 +67,7 @@ class _Record:
 
 @dataclass(slots=True)
 class Synchroniser:
-    """Follows a program and adds what the compiler would; `known` is how many instructions of each pipe have ended for
+    """Follows a program and adds what the compiler would; `_known` is how many instructions of each pipe have ended for
     what a pipe does next."""
 
     count: int = 0

@@ -179,7 +179,7 @@ def execute_run(options: Namespace, run: RunSource) -> CommandOutcome:
     """Record the kernel and run the recording.
 
     Raises:
-        CastsimError, EngineError: see `castsim.languages.pto_cpp.record` and `castsim.running.run`.
+        CastsimError, EngineError: see `castsim.languages.pto_cpp.record` and `castsim.run`.
     """
     if options.all_entries:
         raise ReadError("--all-entries applies only to .pto files", legal=("--entry F",))

@@ -80,7 +80,7 @@ def execute_run(options: Namespace, run: RunSource) -> CommandOutcome:
     """Build the kernel and run it; if the source states cycles of vector functions, the report shows both.
 
     Raises:
-        CastsimError, EngineError: see `kernel_of` and `castsim.running.run`.
+        CastsimError, EngineError: see `kernel_of` and `castsim.run`.
     """
     if options.all_entries or options.entry is not None:
         raise ReadError("--entry applies only to .pto files", legal=("KERNEL.py:FUNCTION",))

@@ -308,7 +308,7 @@ _PROBE = "/dev/davinci_manager"
 def _npu_host(tensors: dict[int, Any]) -> Iterator[None]:
     """Make PyTorch on the CPU report one NPU, so that host code takes the branch that calls the kernels.
 
-    Every tensor reports the device `npu:0`, and its memory is the CPU's. `known` collects tensors whose addresses are
+    Every tensor reports the device `npu:0`, and its memory is the CPU's. `tensors` collects tensors whose addresses are
     requested. If PyTorch has a real NPU, its own answers are unchanged.
     """
     torch: Any = import_module("torch")
@@ -389,7 +389,7 @@ def _kernel(
     log: list[CoreRuns],
     tensors: Mapping[int, Any],
 ) -> Callable[..., Any]:
-    """Return the replacement for a compiled kernel; `known` are tensors by their addresses."""
+    """Return the replacement for a compiled kernel; `tensors` are keyed by their addresses."""
     positions = {position % len(lowered.arrays) for position in outputs}
 
     def kernel(*args: Any, **_: Any) -> Any:

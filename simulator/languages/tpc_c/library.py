@@ -174,7 +174,7 @@ class Library(Conversions):
     def _rest(self, name: str, given: list[Value], index: int, switches: int, legal: str = "") -> str | None:
         """Return predicate and polarity from an argument on as a text, None if it is known to be false.
 
-        The argument at `switches` may have those in `known`.
+        The argument at `switches` may have those in `legal`.
         """
         self._need(name, given, 0, index + 2)
         if len(given) > switches:

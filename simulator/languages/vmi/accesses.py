@@ -102,7 +102,7 @@ class LogicalAccesses(LogicalBuilder):
     __slots__ = ()
 
     def as_logical(self, kind: LogicalVectorType, width: int, regs: Iterable[Reg], container: int) -> LogicalRegister:
-        """Return registers with containers of `held` bits as a logical register with containers of a width."""
+        """Return registers with containers of `container` bits as a logical register with containers of a width."""
         return self.within(self.made(kind.lanes, kind.element, width, regs), container)
 
     def merged(

@@ -316,7 +316,7 @@ class LogicalBuilder(MicroBuilder):
         return reg if by == 0 else self.picked(reg, self.lane_numbers(bits, by), bits)
 
     def chosen(self, first: Reg, other: Reg | None, mask: Pred, bits: int) -> Reg:
-        """Return the lanes of `one` where the mask is set, otherwise those of `other`, if there is one."""
+        """Return the lanes of `first` where the mask is set, otherwise those of `other`, if there is one."""
         if other is None:
             return first
         kind = f"u{bits}"

@@ -620,7 +620,7 @@ class VmiLowering(LogicalAccesses):
         return self._placed(parts, _BLOCKS // blocks, groups, source.width)
 
     def _placed(self, parts: list[Reg], length: int, lanes: int, container: int) -> list[Reg]:
-        """Concatenate the first `each` containers of every register."""
+        """Concatenate the first `length` containers of every register."""
 
         def moved(part: int, start: int, _: int, whole: Reg | None) -> Reg:
             reg, kind = parts[part], f"u{container}"

@@ -229,7 +229,7 @@ class ExecutionPorts:
         return tick
 
     def start_special(self, ready: int, latency: int, duration: int) -> int:
-        """Start a special function; they alternate between the ports, and those of one port are `held` apart."""
+        """Start a special function; they alternate between the ports, and those of one port start `duration` apart."""
         number, self._turn = self._turn, (self._turn + 1) % len(self._special)
         tick = self._first_special(number, ready, latency, duration)
         insort(self._special[number], tick)

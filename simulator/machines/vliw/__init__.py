@@ -57,7 +57,7 @@ def _declared_target(declared: TargetDeclaration) -> Target:
 
 
 def tpc_target(target: Target, refusal: str, span: Span | None = None) -> VliwTarget:
-    """Return the target if it runs assembly; `place` is the position that names it in a text.
+    """Return the target if it runs assembly; `span` is the position that names it in a text.
 
     Raises:
         IllegalError: it does not, in the words of `refusal`; the message lists the targets that do.

@@ -248,7 +248,7 @@ class RecurrenceCore:
             index += 1
 
     def _issue_plain(self, numbers: Sequence[int], start: int) -> int:
-        """Issue bundles that cannot wait or delay others, from `place` on; return the end."""
+        """Issue bundles that cannot wait or delay others, from `start` on; return the end."""
         history, issues, kinds = self.history, self.totals.issues, self.history.kinds
         first, now, clock = start, self.now, self.clock
         end = min(len(numbers), start + self.max_cycles - self.skipped - now)

@@ -291,7 +291,7 @@ class Merge:
 
 
 def merge_of(word: int, stored: Format, flag: int, span: Span) -> Merge:
-    """Return the merge that a word requests; `held` is the format of the tensor, `flag` the bit that makes the store
+    """Return the merge that a word requests; `stored` is the format of the tensor, `flag` the bit that makes the store
     merge.
 
     Raises:

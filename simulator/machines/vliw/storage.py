@@ -125,7 +125,7 @@ class RegisterCell:
         self.pending.append(write)
 
     def write_before(self, write: Write, position: int) -> None:
-        """Schedule a result that lands before the pending one at `place`."""
+        """Schedule a result that lands before the pending one at `position`."""
         self.pending.insert(position, write)
 
     def settle(self, now: int, horizon: int) -> None:
@@ -186,7 +186,7 @@ class Registers:
 
 
 def vector(value: Held) -> Vector:
-    """Return the bytes of a V register; `held` must have a value."""
+    """Return the bytes of a V register, which must have a value."""
     assert isinstance(value, np.ndarray) and value.dtype == np.uint8
     return value.view(np.uint8)
 

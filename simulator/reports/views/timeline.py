@@ -340,7 +340,7 @@ class _Known:
 def critical_path(timeline: Timeline, edges: Iterable[Dependence]) -> tuple[PathStep, ...]:
     """Return the path in order of its cycles; its steps are disjoint and cover every cycle up to the last end.
 
-    `found` are the dependences of the window.
+    `edges` are the dependences of the window.
     """
     waits = _known_waits(timeline)
     if not waits:

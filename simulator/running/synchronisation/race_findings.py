@@ -237,7 +237,7 @@ def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instanc
 
 
 def distance(first: Instance, touch: Touch, second: Instance, other: Touch) -> tuple[int, tuple[Move, ...]]:
-    """Return the offset of `other` relative to `one`, which comes first in the program, due to loops.
+    """Return the offset of `other` relative to `touch`, which comes first in the program, due to loops.
 
     Returns:
         A number of bytes, and additional moves of which every combination occurs in some pair of trips that these two

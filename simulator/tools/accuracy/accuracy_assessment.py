@@ -340,8 +340,8 @@ def assess_all(
     """Simulate the rows of several tables, each for its target.
 
     Raises:
-        ReadError: the ledger is about something else; see also `castsim.execution.distributed`.
-        EngineError: see `castsim.execution.distributed`.
+        ReadError: the ledger is about something else; see also `castsim.tools.distribution.distributing.distributed`.
+        EngineError: see `castsim.tools.distribution.distributing.distributed`.
         IllegalError, TileError: a target rejects a row's operation or tile; the error has the position in the file.
     """
     items = [(target.name, row) for target, table in measured for row in table.rows]

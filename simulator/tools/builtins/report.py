@@ -82,7 +82,7 @@ def _called_lines(
 ) -> Iterator[str]:
     """Yield the results of calls, however called: outputs of the document, warnings, reads that came too early.
 
-    `said` precedes the outputs.
+    `notes` precede the outputs.
     """
     if result is None:
         yield f"values: not computed; --in {operand}=FILE.npy|random:SEED|zeros calls it"

@@ -265,7 +265,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Step through the program by commands, or serve an editor.
 
     Raises:
-        CastsimError, EngineError: see `castsim.running.run`; also for a wrong option.
+        CastsimError, EngineError: see `castsim.run`; also for a wrong option.
     """
     if options.dap:
         return _serve(options)

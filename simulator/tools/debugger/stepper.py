@@ -129,7 +129,8 @@ def record(
     """Run a program once, recording everything needed to step through it in both directions.
 
     Raises:
-        CastsimError, EngineError: see `castsim.running.run_loaded`. LimitError: it is too long to step through.
+        CastsimError, EngineError: see `castsim.running.program_runs.run_loaded`.
+        LimitError: it is too long to step through.
     """
     recording = StepRecording()
     result = run_loaded(loaded, inputs, engine=engine, limits=limits, watch=recording)
@@ -683,7 +684,7 @@ class SteppedLaunch:
         """Run the program and stop before its first operation.
 
         Raises:
-            CastsimError, EngineError: see `castsim.running.run`.
+            CastsimError, EngineError: see `castsim.run`.
         """
         if self.engine is not None and self.engine not in ENGINES:
             raise ReadError(f"engine '{self.engine}' is not available", legal=ENGINES)

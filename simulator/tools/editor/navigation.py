@@ -671,7 +671,7 @@ class Colours:
     def changed(
         self, uri: str, index: SymbolIndex, places: TextPlaces, known_tokens: str
     ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
-        """Return the changes of colours since the `known` ones; all colours if those are no longer stored."""
+        """Return the changes of colours since `known_tokens`; all colours if those are no longer stored."""
         before, old = self._sent.get(uri, ("", []))
         if before != known_tokens:
             return self.all(uri, index, places)

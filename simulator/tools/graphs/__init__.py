@@ -2,8 +2,8 @@
 
 graph = read_graph(Path("quantise.onnx"))
 inputs = make_tensors(graph, {"x": "random:1"}, {})
-found = run_graph(graph, load_target("a5"), inputs)
-found.cycles, found.conforms, found.nodes[0].verdict, found.nodes[0].plan, found.nodes[0].stages[0].program.text
+run = run_graph(graph, load_target("a5"), inputs)
+run.cycles, run.conforms, run.nodes[0].verdict, run.nodes[0].plan, run.nodes[0].stages[0].program.text
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ class CastRequest:
     """A request to plan a cast.
 
     `spec` and `target` are objects, names or paths; for `version` and `attributes` see
-    `castsim.tools.lowering.specified_cast`. `rounding` requires results in range rounded by that mode,
+    `castsim.running.acceptance.specified_cast`. `rounding` requires results in range rounded by that mode,
     `saturate` results out of range clamped: by an attribute of the specification with that effect if it has one,
     otherwise as an additional demand. `rows` and `cols` are the extent of the tensor that the assembly converts,
     `steps` is the maximum length of a chain.

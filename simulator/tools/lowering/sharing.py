@@ -58,7 +58,7 @@ class Kept(Generic[_Found]):
     def of(self, key: Hashable, make: Callable[[], _Found], owners: object = None) -> _Found:
         """Return the result of a key, computed on first use; an error of `make` is not cached.
 
-        If the key contains identities (`id`), `held` are their objects: kept as long as the result, so
+        If the key contains identities (`id`), `owners` are their objects: kept as long as the result, so
         no other object can get the same identity. If threads compute one result at once, all get the first one's.
         """
         with self._lock:

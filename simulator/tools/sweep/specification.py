@@ -398,7 +398,7 @@ def is_target_file(name: str) -> bool:
 
 
 class _SpecificationReader:
-    """Reader of a specification; `place` returns the position of a key."""
+    """Reader of a specification; `span_of` returns the position of a key."""
 
     def __init__(self, span_of: Place) -> None:
         self._place = span_of

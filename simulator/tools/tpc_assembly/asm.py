@@ -57,10 +57,10 @@ def named_bytes(name: str) -> tuple[str, bytes]:
 
 
 def encoded_target(name: str, span: Span | None = None) -> tuple[VliwTarget, Encoding]:
-    """Return a target that runs TPC programs, and its encoding; `place` is the position that names it in a text.
+    """Return a target that runs TPC programs, and its encoding; `span` is the position that names it in a text.
 
     Raises:
-        ReadError, TargetDataError: see `castsim.targets.load_target`.
+        ReadError, TargetDataError: see `castsim.targets.loader.load_target`.
         IllegalError: the target does not run TPC programs.
     """
     try:

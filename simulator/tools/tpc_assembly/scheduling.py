@@ -688,7 +688,7 @@ class _Scheduler:
         shortest: BundleCount | None,
         tried: list[_Draft | Pressure | CastsimError],
     ) -> Scheduled | None:
-        """Return the best draft that is shorter than `held` (None: of any length), None if there is none.
+        """Return the best draft that is shorter than `shortest` (None: of any length), None if there is none.
 
         `tried` collects the examined ones.
         """

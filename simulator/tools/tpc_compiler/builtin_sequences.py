@@ -130,7 +130,7 @@ def move_one(
     enabled: int,
     mask: int,
 ) -> None:
-    """Return the MOV_DG of one dual group: `place` is source and destination, `enabled` the groups to write."""
+    """Return the MOV_DG of one dual group: `dual_groups` are source and destination, `enabled` the groups to write."""
     src, dst = dual_groups
     switches = f"src={src} dst={dst} wr_lg={enabled & 1:#x} wr_ug={enabled >> 1:#x}"
     sequence.vpu(f"mov_dg {switches}", result, source, mask)
@@ -576,7 +576,7 @@ def builtin_target(target: str | Path | Target) -> VliwTarget:
     """Return a target that has builtins.
 
     Raises:
-        ReadError, TargetDataError: see `castsim.targets.load_target`.
+        ReadError, TargetDataError: see `castsim.targets.loader.load_target`.
         IllegalError: the target has no builtins.
     """
     loaded = load_target(target) if isinstance(target, str | Path) else target

@@ -287,7 +287,7 @@ class Study:
         """Return the kernel with these choices.
 
         Raises:
-            CastsimError: see `castsim.running.load`.
+            CastsimError: see `castsim.running.program_loading.load`.
         """
         tiles = {
             name: value for name, value in self.chosen(choices, ChoiceKind.TILE).items() if not isinstance(value, float)

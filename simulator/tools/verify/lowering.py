@@ -299,7 +299,7 @@ def verify_lowering(
     """Run every unfinished cell of a record.
 
     Raises:
-        ReadError, EngineError: see `castsim.execution.distributed`.
+        ReadError, EngineError: see `castsim.tools.distribution.distributing.distributed`.
         IllegalError: there is no oracle.
     """
     record.sources = planner_digest()
@@ -517,7 +517,7 @@ def verify_substitutions(
     Threads do the work, because they share the tables of the machine models.
 
     Raises:
-        ReadError, EngineError: see `castsim.execution.distributed`.
+        ReadError, EngineError: see `castsim.tools.distribution.distributing.distributed`.
     """
     wanted = asked.by_identity()
     record.note_run()

@@ -305,7 +305,7 @@ def verify(
 
     Raises:
         KeyboardInterrupt: the work was interrupted; the record contains all results.
-        ReadError, EngineError: see `castsim.execution.distributed`.
+        ReadError, EngineError: see `castsim.tools.distribution.distributing.distributed`.
     """
     saved = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""Tables of the vector instructions of the A5, from `castsim.isa.pto.micro`."""
+"""Tables of the vector instructions of the A5, from `castsim.isa.pto.micro_forms`."""
 
 from __future__ import annotations
 

@@ -329,7 +329,7 @@ def with_arithmetic(mnemonic: str, **changes: object) -> VectorFunctionTarget:
     return A5.model_copy(update={"arithmetic": {**A5.arithmetic, mnemonic: row}})
 
 
-# Instructions of micro programs alone: see test_scope_facts.py.
+# Instructions of micro programs alone: see test_scope_time.py.
 @pytest.mark.parametrize("mnemonic", [name for name in A5.arithmetic if name in USERS])
 def test_every_latency_of_the_table_is_read(mnemonic: str) -> None:
     row, work = A5.arithmetic[mnemonic], USERS[mnemonic]
