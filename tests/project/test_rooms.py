@@ -47,7 +47,7 @@ __init__           1    200
 __main__           1    300
 commands          15   3700
 engines           19   6900
-execution         29  12200
+execution         29  12300
 files              1    300
 isa               31  13500
 languages         45  16900
