@@ -50,7 +50,7 @@ class FindingEntry(Keys):
     line: Line | None = says("Line, from 1; null if it is about the whole file.")
     column: Column | None = says("Column in code points, from 1; null as `line`.")
     end_column: Column | None = says("Column after the last character; null if it is about the whole file.")
-    help: str | None = says("The fix; null if there is no single one.", lambda found: found.help or None)
+    help: str | None = says("How to mend it; null if more than one way is possible.", lambda found: found.help or None)
     legal: list[str] = says("Valid alternatives.")
 
 
