@@ -509,7 +509,7 @@ ENTRY_MARKS = ("pto.entry", "pto.kernel")
 TARGET_ARCH = "pto.target_arch"
 """Attributes of functions that are kernels' entries: of tile programs, and of the micro level."""
 RECORDED = "castsim.recorded"
-"""Attribute of functions recorded from kernels in C++ (docs/reference/pto_cpp.md)."""
+"""Attribute of functions recorded from kernels in C++ (docs/languages/pto_cpp.md)."""
 
 
 @dataclass(frozen=True, slots=True)

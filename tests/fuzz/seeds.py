@@ -69,7 +69,7 @@ def records() -> tuple[bytes, ...]:
     found = []
     for path in (ROOT / "simulator" / "tools" / "verify" / "records" / "f32.json",
                  ROOT / "simulator" / "tools" / "lowering" / "records" / "substitutions.json",
-                 ROOT / "docs" / "lowering-onnx.json"):  # fmt: skip
+                 ROOT / "docs" / "tools" / "lowering-onnx.json"):  # fmt: skip
         held = json.loads(path.read_text(encoding="utf-8"))
         for key, value in held.items():
             if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Block quantisation in exact arithmetic, without a division and without a line of the product.
 
 Numbers of f32, element midpoints (17 bits or fewer) times scales (24 bits) and largest elements times midpoints of
-scales are exact in float64, so comparing them decides every rounding. Rules: docs/quantisation.md.
+scales are exact in float64, so comparing them decides every rounding. Rules: docs/tools/quantise.md.
 """
 
 from __future__ import annotations

@@ -83,10 +83,13 @@ def is_of(module: str, names: tuple[str, ...]) -> bool:
 
 
 def remove(root: Path, names: tuple[str, ...]) -> None:
-    """Remove folders with their rows in the tables, their names of `castsim`, and the tests that use them."""
+    """Remove folders, their pages, their rows in the tables, their names of `castsim`, and the tests that use them."""
     for name in names:
         shutil.rmtree(root / "simulator" / Path(*name.split(".")))
         shutil.rmtree(root / "tests" / Path(*name.split(".")), ignore_errors=True)
+        page = f"{name.replace('.', '/')}.md"
+        (root / "docs" / page).unlink(missing_ok=True)
+        edit(root / "mkdocs.yml", rf'^ *- (?:[^\n:]*: )?{re.escape(page)}\n', "")
     of = "|".join(re.escape(name) for name in names)
     for table in TABLES:
         edit(root / table, rf'^ *(?:"?[\w.]+"?: )?"castsim\.(?:{of})[.:"][^\n]*\n', "")

@@ -66,8 +66,8 @@ QUESTIONS = {
     "does the A5 saturate f32 fp8": "casts/a5.html#f32-e4m3fn",
     "Which rounding modes are there?": "how-to/numerics-researcher.html#choose-rounding-overflow-and-saturation",
     "how do I prove that a cast is correct": "tutorial/prove.html",
-    "how accurate are the cycles?": "accuracy.html",
-    "How do I use castsim in Jupyter?": "jupyter.html",
+    "how accurate are the cycles?": "tools/accuracy.html",
+    "How do I use castsim in Jupyter?": "tools/notebooks.html",
     "what is the launch overhead of a kernel": "launch-overhead.html",
     "How do I describe my own chip?": "tutorial/target.html",
 }
@@ -185,7 +185,7 @@ def test_axe_finds_nothing_on_the_site(site: Path, page: Any, complaints: list[s
         "cli.html",
         "glossary.html",
         "playground.html",
-        "accuracy.html",
+        "tools/accuracy.html",
     ):
         page.goto((site / name).as_uri())
         page.wait_for_timeout(500)  # the theme adds buttons and frames when a page is there

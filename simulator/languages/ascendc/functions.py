@@ -1,6 +1,6 @@
 """Vector functions of the A5: a call on tensors is a loop of load, instruction and store under a mask.
 
-Source: the bodies of asc-devkit @0da921b9 for 3510 as far as docs/ascendc.md states them; sequences beyond are assumed.
+Source: the bodies of asc-devkit @0da921b9 for 3510 as far as docs/languages/ascendc.md states them; sequences beyond are assumed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from castsim.languages.ascendc.function_bodies import (
 from castsim.languages.cpp_recording.node_making import INDEX
 
 # Comparisons, selections, reductions, gathers. Sequences that are not stated of the library yield its values by
-# castsim's instructions (docs/ascendc.md).
+# castsim's instructions (docs/languages/ascendc.md).
 
 _GROUP = REGISTER_BITS // 8
 """Elements whose bits a predicate in memory holds."""

@@ -1,6 +1,6 @@
 """From what an AscendC kernel sent to a program of A2/A3 instructions, or of vector functions of the A5.
 
-A line is one instruction, transfer, access or word of control. Facts: docs/ascendc.md.
+A line is one instruction, transfer, access or word of control. Facts: docs/languages/ascendc.md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BYTES = {"i4": "u8", "e2m1": "u8", "e1m2": "u8"}
 #
 # Where exactly it adds them is nowhere stated. Assumed: ahead of an instruction that touches bytes of an earlier one of
 # a pair of pipes, one of them writing, unless a barrier or flags already order the two: the least that is
-# correct. The vendor's page on automatic synchronisation names the pairs (docs/ascendc.md).
+# correct. The vendor's page on automatic synchronisation names the pairs (docs/languages/ascendc.md).
 
 COMPILED = frozenset(
     (pair for other in ("V", "MTE2", "MTE3") for pair in (("S", other), (other, "S"))),

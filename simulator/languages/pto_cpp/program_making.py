@@ -1,6 +1,6 @@
 """Conversion of a kernel's recording to a `.pto` program: each line gives nodes of `castsim.isa.pto.program`.
 
-Facts on transfers and on operands that the library accepts: docs/reference/pto_cpp.md.
+Facts on transfers and on operands that the library accepts: docs/languages/pto_cpp.md.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Loops(Expressions):
     def _unroll_notes(self, node: Any, counted: CountedLoop | None, pragmas: list[str]) -> None:
         """Record how the vendor's compiler treats a pragma that promises a multiple of a number of trips.
 
-        Source: docs/reference/tpc_c.md, pragmas.
+        Source: docs/languages/tpc_c.md, pragmas.
         """
         unrolling = next((match for pragma in pragmas if (match := _AT_ONCE.search(pragma))), None)
         if unrolling is None or int(unrolling[1]) < 2:

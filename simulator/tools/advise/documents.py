@@ -20,7 +20,7 @@ class Change(Keys):
     """A change that keeps the outputs and saves cycles."""
 
     number: int = says("Number of the change, from 1, for `--apply`.")
-    kind: str = says("Kind of the change, as in docs/advice.md.", "change.kind")
+    kind: str = says("Kind of the change, as in docs/tools/advise.md.", "change.kind")
     title: str = says("The change and its place.", "change.title")
     reason: str = says("The reason why it saves cycles.", "change.reason")
     line: Line = says("The line where it begins.", "change.line")
@@ -35,7 +35,7 @@ class Change(Keys):
 class RejectedChange(Keys):
     """A change that was tried and rejected."""
 
-    kind: str = says("Kind of the change, as in docs/advice.md.", "change.kind")
+    kind: str = says("Kind of the change, as in docs/tools/advise.md.", "change.kind")
     title: str = says("The change and its place.", "change.title")
     line: Line = says("The line where it begins.", "change.line")
     why: str = says("The reason why it is not offered.")

@@ -1,6 +1,6 @@
 """Block formats on a chip with tiles: the operation that produces one, or a chain of operations, as programs.
 
-Rules: docs/quantisation.md; operations: docs/reference/pto.md section 7.12.
+Rules: docs/tools/quantise.md; operations: docs/reference/pto.md section 7.12.
 """
 
 from __future__ import annotations

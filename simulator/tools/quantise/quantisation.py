@@ -79,7 +79,7 @@ def quotient(numbers: F64, divisors: F64 | np.float64) -> F64:
 #
 # Four give powers of two, whatever the scale format: `floor` (OCP MX 1.0, section 6.3), `ceil`, `even` (both after
 # the names in PyTorch's torchao) and `rceil` (NVIDIA's). `nearest` divides by the largest element, as kernels with f32
-# and e4m3 scales do. All are defined here on exact numbers; docs/quantisation.md has the table.
+# and e4m3 scales do. All are defined here on exact numbers; docs/tools/quantise.md has the table.
 
 
 class ScaleRule(StrEnum):

@@ -74,7 +74,7 @@ schema errors
 def commands_of_pages() -> list[str]:
     """Return the commands of the how-to pages, and of some others, that need no file which a page makes."""
     pages = [*(ROOT / "docs" / "how-to").glob("*.md")]
-    pages += [ROOT / "docs" / name for name in ("accuracy.md", "inputs-outputs.md")]
+    pages += [ROOT / "docs" / name for name in ("tools/accuracy.md", "inputs-outputs.md")]
     found = dict.fromkeys(line for page in sorted(pages) for line in commands(page.read_text(encoding="utf-8")))
     return [line for line in found if line not in README_COMMANDS and not WRITTEN.search(line)]
 

@@ -139,7 +139,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     _LOWER: {
         "cast": "Source and destination format; in `run` the instruction.",
-        "answer": "How the target does it ([words](conformance.md)).",
+        "answer": "How the target does it ([words](tools/lowering.md)).",
         "native": "Casts by one instruction; its modes.",
         "native with options": "The same once options of the target are set.",
         "chain": "Casts by several instructions.",

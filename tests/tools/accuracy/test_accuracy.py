@@ -87,7 +87,7 @@ def test_document_of_the_shipped_tables():
 
 
 def test_figures_of_readme_and_page_are_those_of_the_tables():
-    """docs/accuracy.md rounds to two digits, the README repeats rows; other tests hold cross-validated rows."""
+    """docs/tools/accuracy.md rounds to two digits, the README repeats rows; other tests hold cross-validated rows."""
     document, found = shipped(), {}
     rows = iter(document["rows"])
     for table in document["targets"]:
@@ -96,7 +96,7 @@ def test_figures_of_readme_and_page_are_those_of_the_tables():
     figures: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
     for (_, target, _), errors in found.items():
         figures.setdefault((target, len(errors)), []).append((fmean(errors), median(errors), max(errors)))
-    page = (ROOT / "docs" / "accuracy.md").read_text()
+    page = (ROOT / "docs" / "tools/accuracy.md").read_text()
     lines = re.findall(
         r"^\| (\w+) \| (\d+) [^|]*\| (?:held out|fitted) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|", page, re.MULTILINE
     )

@@ -321,7 +321,7 @@ define void @main(<128 x float> %x, <256 x i8> %n) {
 }
 """
 MODES = {0: "rhne", 1: "rz", 2: "ru", 3: "rd"}
-"""Source: the switches of conversions in docs/reference/tpc_c.md, rounding << 16."""
+"""Source: the switches of conversions in docs/languages/tpc_c.md, rounding << 16."""
 
 
 @pytest.mark.parametrize("mode", MODES)

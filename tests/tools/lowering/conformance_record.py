@@ -1,4 +1,4 @@
-"""Writes docs/conformance-tosa.json and docs/conformance-onnx.json: every legal cast on every target.
+"""Writes docs/tools/conformance-tosa.json and docs/tools/conformance-onnx.json: every legal cast on every target.
 
 `python tests conformance_record [tosa] [onnx]` plans all cells again, which takes many minutes.
 """
@@ -16,7 +16,7 @@ from castsim.tools.lowering.conform_report import cast_text, cell_text
 from castsim.tools.lowering.conformance import ConformanceEntry, Matrix, conform
 from castsim.tools.lowering.planner import PlanKind
 
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "tools"
 COST = re.compile(r", [0-9]+\.[0-9]{3}(?=$|[ ;])")
 RECORDS = {spec: DOCS / f"conformance-{spec}.json" for spec in ("tosa", "onnx")}
 

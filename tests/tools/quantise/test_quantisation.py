@@ -65,7 +65,7 @@ HALF = [7, -2.5, 5, 1.25, 0.5, 0.875]
 
 @pytest.mark.parametrize(
     ("values", "name", "rule", "scale", "elements"),
-    [  # docs/quantisation.md, worked examples
+    [  # docs/tools/quantise.md, worked examples
         (GROUP, "mxfp8_e4m3", "floor", 128, [0x7E, 0xBC, 0x15, 0x00, 0x76, 0x77]),
         (GROUP, "mxfp8_e4m3", "rceil", 129, [0x78, 0xB4, 0x0D, 0x00, 0x6E, 0x6F]),
         (HALF, "mxfp4_e2m1", "floor", 127, [7, 12, 6, 2, 1, 2]),
