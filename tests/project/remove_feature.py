@@ -89,7 +89,7 @@ def remove(root: Path, names: tuple[str, ...]) -> None:
         shutil.rmtree(root / "tests" / Path(*name.split(".")), ignore_errors=True)
         page = f"{name.replace('.', '/')}.md"
         (root / "docs" / page).unlink(missing_ok=True)
-        edit(root / "mkdocs.yml", rf'^ *- (?:[^\n:]*: )?{re.escape(page)}\n', "")
+        edit(root / "mkdocs.yml", rf"^ *- (?:[^\n:]*: )?{re.escape(page)}\n", "")
     of = "|".join(re.escape(name) for name in names)
     for table in TABLES:
         edit(root / table, rf'^ *(?:"?[\w.]+"?: )?"castsim\.(?:{of})[.:"][^\n]*\n', "")

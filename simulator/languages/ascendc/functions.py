@@ -1,6 +1,7 @@
 """Vector functions of the A5: a call on tensors is a loop of load, instruction and store under a mask.
 
-Source: the bodies of asc-devkit @0da921b9 for 3510 as far as docs/languages/ascendc.md states them; sequences beyond are assumed.
+Source: the bodies of asc-devkit @0da921b9 for 3510 as far as docs/languages/ascendc.md states them; sequences
+beyond are assumed.
 """
 
 from __future__ import annotations
