@@ -8,9 +8,9 @@ from castsim.commands.shared_options import OptionParser
 
 def _advise(parser: OptionParser) -> None:
     """Prints the changes that save most cycles, the best one as a diff that `patch` applies. Every change is made
-    on a copy of the text and checked: it has no race, gives the same bits, and takes the same cycles on both
-    engines. `proven` means that every output byte is computed from the same input bytes by the same operations;
-    `tried`, that random and boundary inputs gave the same bits.
+    on a copy of the text and checked: it has no race and gives the same bits. `proven` means that every output
+    byte is computed from the same input bytes by the same operations; `tried`, that random and boundary inputs
+    gave the same bits.
 
     examples:
       castsim advise kernel.pto
@@ -27,7 +27,7 @@ def _advise(parser: OptionParser) -> None:
     what = "range of input NAME; outputs must keep their bits within it only"
     add("--range", metavar="NAME=LO:HI", dest="ranges", action="append", default=[], help=what)
     add("--tries", metavar="N", help="run changes that cannot be proven on at least N inputs; default: 4")
-    what = "search for N seconds of processor time, and check for as long; default: 10"
+    what = "search for N seconds of processor time, and check for as long; default: 3"
     add("--seconds", metavar="N", help=what)
     add("--why", action="store_true", help="list the rejected changes and the reasons")
     add("--tried", action="store_true", help="let --apply write a change that was tried but not proven")

@@ -263,12 +263,12 @@ def original(source: Source, setting: RunConfig) -> Baseline:
     return Baseline(source, setting, loaded, run, terms=terms_of(loaded))
 
 
-def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) -> Result:
+def timed(loaded: LoadedProgram, setting: RunConfig) -> Result:
     """Return the cycles of a program; races and stale reads raise an error."""
     assembly = loaded.language != "pto"
     needs = loaded.tree is None and bool(setting.inputs)
     return run_loaded(
-        loaded, setting.inputs if needs else {}, engine=engine, timing_only=not needs,
+        loaded, setting.inputs if needs else {}, timing_only=not needs,
         stale_reads="stop" if assembly else None, limits=setting.limits,
     )  # fmt: skip
 
@@ -314,12 +314,6 @@ def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection
         return Rejection(change, f"{cycles:,} cycles, other bits on an input that was tried")
     if how is SuggestionEvidence.TRIED and not runs:
         return Rejection(change, f"{cycles:,} cycles, not proven, and the program rejects all random inputs")
-    try:
-        events = timed(loaded, before.setting, "event").cycles
-    except REFUSED as error:
-        return Rejection(change, f"rejected by the event engine: {_first_line(error)}")
-    if events != cycles:
-        return Rejection(change, f"{cycles:,} cycles by the fast engine, {events:,} by the event engine")
     if not holds_elsewhere(change, before):
         return Rejection(change, f"{cycles:,} cycles, does not hold for other scalar arguments")
     diff = diff_of(before.source.file, before.source.text, change.text)

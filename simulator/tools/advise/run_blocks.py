@@ -44,8 +44,7 @@ _ADVICE_SECONDS = 1.0
 """Processor time in seconds for proposing changes to a run that is shown, and again for checking them."""
 
 _MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
-"""Maximum executions and lines of a program that is also changed: each change is read and run again, on both engines.
-"""
+"""Maximum executions and lines of a program that is also changed: each change is read and run again."""
 
 
 def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:

@@ -19,7 +19,7 @@ from castsim.targets.loader import Target
 TRIES = 4
 """Minimum number of inputs on which an unproven change is tried."""
 
-SECONDS = 10.0
+SECONDS = 3.0
 """Processor time in seconds for making changes, and again for checking them."""
 
 
