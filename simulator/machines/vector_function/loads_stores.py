@@ -183,7 +183,7 @@ def distribution_name(node: MicroOperation) -> str:
     """Return the distribution of a load or store, with the width that its text leaves to the type."""
     name = node.word("dist") or "NORM"
     kinds = (*node.operand_types, *node.result_types)
-    bits = lane_bits(next(kind for kind in kinds if isinstance(kind, VectorType)).element)
+    bits = next((lane_bits(kind.element) for kind in kinds if isinstance(kind, VectorType)), 0)
     if name == "NORM" and node.mnemonic == "vsts":
         return f"NORM_B{min(32, bits)}"
     if name in ("SPLT2CHN", "SPLT4CHN"):

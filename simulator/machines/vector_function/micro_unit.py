@@ -1,6 +1,6 @@
-"""The vector unit of micro programs with values: every instruction is executed on registers of bytes.
+"""The lane unit: it executes the vector instructions of micro programs and of tile functions on registers of bytes.
 
-Operations of dialects are first lowered. Source: docs/reference/micro.md sections 3 to 5 and 9.
+Source: docs/reference/micro.md sections 3 to 5.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.interpreter.vector_unit import (
-    Body,
     Followed,
     MicroMemory,
     SeparateRunsError,
@@ -25,9 +24,8 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.dialects import dialect_module
-from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
-from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour
+from castsim.isa.pto.micro_forms import OPAQUE, ROWS
+from castsim.isa.pto.micro_words import Conversion, conversion
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
@@ -43,8 +41,6 @@ from castsim.isa.pto.value_types import (
 from castsim.machines.program_recorder import execute_tile, no_strided
 from castsim.machines.vector_function import loads_stores as access
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
-from castsim.machines.vector_function.plan import ctrl_of_level
-from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
 from castsim.machines.vector_function.vector_registers import (
     Operands,
     PredicateRegister,
@@ -109,60 +105,6 @@ class Alignment:
     stored: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LaneUnits:
-    """Vector units of a chip; see `castsim.machines.mechanisms.VectorUnits`."""
-
-    target: VectorFunctionTarget
-
-    def unit(self, memory: MicroMemory, casts: CastTally | None = None) -> LaneUnit:
-        """Return a unit that computes values."""
-        return LaneUnit(memory, self.target, None if casts is None else ConversionCounts(casts))
-
-    def recorder(self, *, as_written: bool) -> ScopeRecorder:
-        """Return a recorder of a program for the engines; without flags, it runs unchanged or waits for bytes."""
-        return ScopeRecorder(self.target, as_written)
-
-    def control_at_start(self, *, saturating: bool) -> int:
-        """Return CTRL according to the options; the tool chain clears its bit 60 at the head of functions with a `sat`
-        (docs/reference/micro.md section 3.4)."""
-        start = ctrl_of_level(self.target, "micro")
-        return start & ~(1 << self.target.control.saturation_global) if saturating else start
-
-    def lowered(self, function: pto.Function) -> pto.Function:
-        """Return a function with the operations of dialects replaced by vector instructions."""
-        strided = next(
-            (node for node in pto.nodes(function.body or ()) if isinstance(node, pto.StridedStatement)), None
-        )
-        if strided is not None:
-            raise no_strided(self.target, strided)
-        operations = [node for node in pto.nodes(function.body or ()) if isinstance(node, pto.DialectOperation)]
-        for dialect in dict.fromkeys(node.dialect for node in operations):
-            function = dialect_module(dialect, "lowering").lower_function(function)
-        for node in micro_operations(function.body or ()):
-            if node.mnemonic == "vcvt":
-                self._check_pair(node)
-        return function
-
-    def _check_pair(self, node: MicroOperation) -> None:
-        """Reject a conversion that the target supports only with an option, if that is not set."""
-        kinds = (node.operand_types[0], node.result_types[0])
-        src, dst = (kind.element for kind in kinds if isinstance(kind, VectorType))
-        if (src, dst) not in INTERFACE_CONVERSIONS or self.target.option("interface_casts") == "accept":
-            return
-        if self.target.interface_cast(src, dst, level="micro") is None:
-            raise IllegalError(f"{self.target.name} has no vcvt {src} -> {dst}", span=node.span)
-        raise IllegalError(
-            f"vcvt {src} -> {dst}: the vendor's verifier rejects this pair, another source lists it{detour(src, dst)}",
-            span=node.span,
-            legal=("option interface_casts=accept",),
-        )  # fmt: skip
-
-    def body_cycles(self, body: Body) -> int:
-        """Return the cycles of a body of a published table."""
-        return body_cycles(body, self.target)
-
-
 @dataclass(slots=True)
 class LaneUnit(Followed):
     """Executor of instructions on `memory`'s buffer; see `castsim.execution.interpreter.vector_unit.VectorUnit`."""
@@ -172,7 +114,7 @@ class LaneUnit(Followed):
     conversions: ConversionCounts | None = None
     counted: int = 0
     """Number of bytes that the last `vsqz` kept: the register AR."""
-    _plans: dict[int, _ExecutionPlan] = field(default_factory=dict)
+    _plans: dict[int, tuple[Operands, tuple[str, ...]]] = field(default_factory=dict)
 
     def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Execute an instruction.
@@ -211,13 +153,13 @@ class LaneUnit(Followed):
         plan = self._plans.get(id(node))
         if plan is None:
             plan = self._plans[id(node)] = _planned(node, self.target)
-        given = issue.operands
-        plain = plan.operands
+        given, (plain, kinds) = issue.operands, plan
+        scalars = [operand.value for operand in given if isinstance(operand, DependentScalar)]
         operands = Operands(
             plain.name, plain.element, plain.result, plain.width, plain.target,
             tuple(operand for operand in given if isinstance(operand, VectorRegister)),
             tuple(operand for operand in given if isinstance(operand, PredicateRegister)) or plain.masks,
-            tuple(code(operand) for operand, code in zip(given, plan.codes, strict=True) if code is not None),
+            tuple(_code(value, kind) for value, kind in zip(scalars, kinds, strict=False)),
             plain.words, issue.control,
         )  # fmt: skip
         if node.mnemonic == "vsqz":
@@ -227,18 +169,12 @@ class LaneUnit(Followed):
         return tuple(result_value for result_value in results if not isinstance(result_value, int))
 
 
-@dataclass(frozen=True, slots=True)
-class _ExecutionPlan:
-    """The common properties of all executions of an instruction of the text; `codes` converts scalars.
+def _planned(node: MicroOperation, target: VectorFunctionTarget) -> tuple[Operands, tuple[str, ...]]:
+    """Return the operands of an instruction of the text before any has a value, and the types of its scalars.
 
-    The masks of its operands are those of an unmasked instruction: all lanes.
+    Its masks are those of an unmasked instruction: all lanes. Lines of kernels state types of results only; their
+    scalars are integers.
     """
-
-    operands: Operands
-    codes: tuple[Callable[[Value], int] | None, ...]
-
-
-def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPlan:
     name = node.mnemonic
     row = ROWS[name]
     plain = row.family or name
@@ -250,9 +186,14 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPl
     result = _element(results) if results else element
     masks = [kind for kind in (*node.operand_types, *node.result_types) if isinstance(kind, MaskType)]
     width = row.width or (masks[0].bits if masks else min(32, element.storage_bits))
-    words = tuple(word for _, word in node.attributes)
-    operands = Operands(plain, element, result, width, target, masks=(every_lane(width),), words=words)
-    return _ExecutionPlan(operands, tuple(_coder(kind) for kind in node.operand_types))
+    words = tuple(word for key, word in node.attributes if key != "number")
+    kinds = tuple(kind.name for kind in node.operand_types if isinstance(kind, ScalarType))
+    return Operands(plain, element, result, width, target, masks=(every_lane(width),), words=words), kinds or ("i32",)
+
+
+def _code(value: float, kind: str) -> int:
+    """Return a scalar operand as functions of lanes take it: the code of a float, an integer unchanged."""
+    return bits_of(value, kind) if kind in FLOATS else int(value)
 
 
 def _element(kinds: list[VectorType]) -> Format:
@@ -261,21 +202,6 @@ def _element(kinds: list[VectorType]) -> Format:
         return _NO_FORMAT
     fmt = element_format(kinds[0].element)
     return FORMATS[f"u{fmt.bits}"] if isinstance(fmt, PairFormat) else fmt
-
-
-def _coder(kind: object) -> Callable[[Value], int] | None:
-    """Return the converter of a scalar operand: the code of a float, an integer unchanged."""
-    if not isinstance(kind, ScalarType):
-        return None
-    name = kind.name
-    if name in FLOATS:
-        return lambda value: bits_of(_number(value), name)
-    return lambda value: int(_number(value))
-
-
-def _number(value: Value) -> int | float:
-    assert isinstance(value, DependentScalar)
-    return value.value
 
 
 # Instructions on registers of several runs.
