@@ -182,13 +182,16 @@ UNSUPPORTED_STORES = ("MRG4CHN_B8", "MRG2CHN_B8", "MRG2CHN_B16")
 def distribution_name(node: MicroOperation) -> str:
     """Return the distribution of a load or store, with the width that its text leaves to the type."""
     name = node.word("dist") or "NORM"
-    kinds = (*node.operand_types, *node.result_types)
-    bits = next((lane_bits(kind.element) for kind in kinds if isinstance(kind, VectorType)), 0)
     if name == "NORM" and node.mnemonic == "vsts":
-        return f"NORM_B{min(32, bits)}"
+        return f"NORM_B{min(32, _element_bits(node))}"
     if name in ("SPLT2CHN", "SPLT4CHN"):
-        return f"{name}_B{bits}"
+        return f"{name}_B{_element_bits(node)}"
     return "BDINTLV" if name == "BDINTLV_BLK" else name
+
+
+def _element_bits(node: MicroOperation) -> int:
+    kinds = (*node.operand_types, *node.result_types)
+    return lane_bits(next(kind for kind in kinds if isinstance(kind, VectorType)).element)
 
 
 def accessed_bytes(node: MicroOperation) -> int:
@@ -279,7 +282,9 @@ def store(
     if len(sources) > 1:
         data = np.concatenate(np.broadcast_arrays(*(source.data for source in sources)), axis=-1)
         marks = np.concatenate([source.defined for source in sources])
-    places, taken = address + written, mode.source[written]
+    whole = written.size == size
+    places = slice(address, address + size) if whole else address + written
+    taken = mode.source if whole else mode.source[written]
     memory.buffer[..., places] = np.take(data, taken, axis=-1)
     memory.defined[places] = marks[taken]
     if mode.governor is not None and not mask.is_defined:

@@ -164,8 +164,11 @@ class LaneUnit(Followed):
         )  # fmt: skip
         if node.mnemonic == "vsqz":
             self.counted = squeezed_bytes(operands.masks[0], operands.width)
-        with heard_by(None if self.conversions is None else self.conversions.listener(node, operands)):
+        if self.conversions is None:
             results = execute(operands)
+        else:
+            with heard_by(self.conversions.listener(node, operands)):
+                results = execute(operands)
         return tuple(result_value for result_value in results if not isinstance(result_value, int))
 
 

@@ -22,6 +22,7 @@ from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.micro_words import ROUNDINGS
 from castsim.isa.pto.value_types import MicroOperation
 from castsim.machines.vector_function.function_operations import (
+    ConvertMap,
     Nest,
     VectorFunction,
     convert_map,
@@ -57,36 +58,23 @@ def execute_function(function: VectorFunction, buffer: Bytes) -> None:
     run = FunctionRun(function, buffer)
     for nest in function.nests:
         run.nest(nest)
-    buffer[:] = run.result()
 
 
 class FunctionRun:
     """A running vector function: the values of its registers, predicates and counters by name.
 
-    The lane unit of micro programs executes its instructions. Its memory is a copy of the buffer that is one access
-    longer: kernels load whole registers, also at the end of the buffer, where the bytes beyond it read as zero.
+    The lane unit of micro programs executes its instructions.
     """
 
     def __init__(self, function: VectorFunction, buffer: Bytes) -> None:
         """Run the setup of the function."""
         self.values: dict[str, Value] = {}
         self._function = function
-        self._size = buffer.size
-        self._memory = MicroMemory(np.concatenate((buffer, np.zeros(2 * REGISTER_BYTES, np.uint8))), {})
-        self._unit = LaneUnit(self._memory, documented_target())
+        self._buffer = buffer
+        self._unit = LaneUnit(MicroMemory(buffer, {}), documented_target())
+        self._conversions: dict[int, tuple[ConvertStep | IntegralStep, ConvertMap]] = {}
         for node in function.setup:
             self.step(node)
-
-    def result(self) -> Bytes:
-        """Return the bytes of the buffer.
-
-        Raises:
-            TileError: a store has written bytes beyond it.
-        """
-        beyond = np.flatnonzero(self._memory.defined[self._size :])
-        if beyond.size:
-            raise TileError(f"a store writes byte {self._size + beyond[-1]} of a buffer of {self._size}")
-        return self._memory.buffer[: self._size]
 
     def nest(self, nest: Nest) -> None:
         """Run one loop nest, trip by trip."""
@@ -112,8 +100,12 @@ class FunctionRun:
 
     def step(self, node: MicroOperation, address: int | None = None, *, last: bool = False) -> None:
         """Execute one instruction; `last` marks the last trip of its row."""
-        operands = tuple(self.values[name] for name in node.operands if name in self.values)
+        operands, unit = tuple(self.values[name] for name in node.operands if name in self.values), self._unit
         match mnemonic(node):
+            case "vlds" | "vldsx2" if address is not None and address + 2 * REGISTER_BYTES > self._buffer.size:
+                # Kernels load whole registers, also at the end of the buffer: bytes beyond it read as zero.
+                ending = np.concatenate((self._buffer[address:], np.zeros(2 * REGISTER_BYTES, np.uint8)))
+                unit, address = LaneUnit(MicroMemory(ending, {}), documented_target()), 0
             case "select":
                 self.values[node.results[0]] = operands[0] if last else DependentScalar(number_of(node, "full"))
                 return
@@ -124,7 +116,7 @@ class FunctionRun:
                 operands = (self._taken(node),)
             case _ if node.word("number"):
                 operands = (*operands, DependentScalar(number_of(node, "number")))
-        results = self._unit.execute(VectorIssue(node, operands, address))
+        results = unit.execute(VectorIssue(node, operands, address))
         self.values.update(zip(node.results, results, strict=True))
 
     def _taken(self, node: MicroOperation) -> DependentScalar:
@@ -146,10 +138,13 @@ class FunctionRun:
         source, mask = operands
         assert isinstance(source, VectorRegister)
         assert isinstance(mask, PredicateRegister)
-        step = step_of(node, self._function.policies)
-        formats = (step.src, step.dst) if isinstance(step, ConvertStep) else (step.format, step.format)
-        places = convert_map(*formats, node.word("part"), REGISTER_BYTES)
-        return converted(source, formats, places, places.governor, mask, lambda codes: apply_chain((step,), codes))
+        conversion = self._conversions.get(id(node))
+        if conversion is None:
+            step = step_of(node, self._function.policies)
+            places = convert_map(*step.formats, node.word("part"), REGISTER_BYTES)
+            conversion = self._conversions[id(node)] = step, places
+        step, places = conversion
+        return converted(source, step.formats, places, places.governor, mask, step.apply)
 
 
 def conversion_of(
@@ -176,6 +171,15 @@ class ConvertStep:
     dst: Format
     policy: Policy
 
+    @property
+    def formats(self) -> tuple[Format, Format]:
+        """The formats before and after."""
+        return self.src, self.dst
+
+    def apply(self, codes: Codes) -> Codes:
+        """Return codes of any shape after the step."""
+        return convert_codes(codes, self.src, self.dst, self.policy)
+
 
 @dataclass(frozen=True, slots=True)
 class IntegralStep:
@@ -184,12 +188,25 @@ class IntegralStep:
     format: Format
     policy: Policy
 
+    @property
+    def formats(self) -> tuple[Format, Format]:
+        """The formats before and after."""
+        return self.format, self.format
+
+    def apply(self, codes: Codes) -> Codes:
+        """Return codes of any shape after the step."""
+        return round_to_integral_codes(codes, self.format, self.policy)
+
 
 @dataclass(frozen=True, slots=True)
 class MaskStep:
     """Bitwise AND with a constant."""
 
     mask: int
+
+    def apply(self, codes: Codes) -> Codes:
+        """Return codes of any shape after the step."""
+        return codes & codes.dtype.type(self.mask)
 
 
 Step = ConvertStep | IntegralStep | MaskStep
@@ -269,8 +286,7 @@ def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
                 stored.add(chains.get(node.operands[0]))
             case "vcvt" | "vtrc" if sources:
                 step, before = step_of(node, function.policies), chains[sources[0]]
-                needed = step.src if isinstance(step, ConvertStep) else step.format
-                if _format_after(before, function.source_format) != needed:
+                if _format_after(before, function.source_format) != step.formats[0]:
                     return None
                 chains[node.results[0]] = (*before, step)
             case name if sources:
@@ -317,11 +333,10 @@ def _follows(function: VectorFunction, nest: Nest, chain: Chain) -> bool:
         wanted = memory.copy()
         _write(wanted, destination, apply_chain(chain, codes[:, :count]))
         try:
-            run = FunctionRun(function, memory)
-            run.nest(part)
-            if not np.array_equal(run.result(), wanted):
-                return False
+            FunctionRun(function, memory).nest(part)
         except TileError:
+            return False
+        if not np.array_equal(memory, wanted):
             return False
     return True
 
@@ -429,22 +444,16 @@ def convert_whole(whole: WholeTile, buffer: Bytes) -> None:
 def apply_chain(chain: Chain, codes: Codes) -> Codes:
     """Return codes of any shape after every step."""
     for step in chain:
-        match step:
-            case ConvertStep(src, dst, policy):
-                codes = convert_codes(codes, src, dst, policy)
-            case IntegralStep(fmt, policy):
-                codes = round_to_integral_codes(codes, fmt, policy)
-            case MaskStep(mask):
-                codes = codes & codes.dtype.type(mask)
+        codes = step.apply(codes)
     return codes
 
 
 def _fills_zeros(function: VectorFunction, filled: int) -> bool:
     """Return whether the nests before the last write only zeros to the first `filled` bytes of the destination."""
-    run = FunctionRun(replace(function, source=0, destination=0), np.full(filled + REGISTER_BYTES, 255, np.uint8))
+    memory = np.full(filled + REGISTER_BYTES, 255, np.uint8)
+    run = FunctionRun(replace(function, source=0, destination=0), memory)
     for nest in function.nests[:-1]:
         run.nest(nest)
-    memory = run.result()
     return not memory[:filled].any() and bool((memory[filled:] == 255).all())
 
 
