@@ -345,20 +345,30 @@ def _lanes_taken(issue: VectorIssue, width: int) -> PredicateRegister:
 
 def _convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     source, result = _vector_types(issue)[:2]
-    node = issue.node
-    pair = conversion(source.element, result.element)
-    part, rounding, saturation = (node.word(key) for key in ("part", "rnd", "sat"))
-    register = convert(
-        _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target, ctrl=issue.control,
-        seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
-    )  # fmt: skip
-    return (register,)
+    rounding, saturation = issue.node.word("rnd"), issue.node.word("sat")
+    return _converted(
+        unit, issue, _registers(issue)[0], conversion(source.element, result.element), rounding, saturation
+    )
+
+
+def _converted(
+    unit: LaneUnit,
+    issue: VectorIssue,
+    source: VectorRegister,
+    pair: Conversion,
+    rounding: str | None,
+    saturation: str | None,
+) -> tuple[Value, ...]:
+    seen = None if unit.conversions is None else unit.conversions.of(issue.node, pair, issue.control)
+    part, mask = issue.node.word("part"), _mask(issue)
+    result = convert(source, pair, part, mask, rounding, saturation, target=unit.target, ctrl=issue.control, seen=seen)
+    return (result,)
 
 
 def _scale_and_convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     """`vmulscvt`: x * s as f16 in the even or odd lanes, rounded by option `scaled_conversion_rounding`; `rnd` R and
     `sat` NOSAT unless stated."""
-    node, pair, source = issue.node, conversion("f32", "f16"), _registers(issue)[0]
+    source, rounding, saturation = _registers(issue)[0], issue.node.word("rnd"), issue.node.word("sat")
     scalar = next(operand for operand in issue.operands if isinstance(operand, DependentScalar))
     factor = np.array(bits_of(scalar.value, "f32"), "<u4").view("<f4")
     with np.errstate(all="ignore"):
@@ -368,12 +378,8 @@ def _scale_and_convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     first = Rounding.ODD if unit.target.option("scaled_conversion_rounding") == "once" else Rounding.RINT
     policy = Policy(rounding=first, overflow=Overflow.SPECIAL)
     product = convert_codes(exact.view("<u8"), format_named("f64"), format_named("f32"), policy)
-    register = convert(
-        register_of(product, source.defined_lanes(32)), pair, node.word("part"), _mask(issue), node.word("rnd") or "R",
-        node.word("sat") or "NOSAT", target=unit.target, ctrl=issue.control,
-        seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
-    )  # fmt: skip
-    return (register,)
+    register = register_of(product, source.defined_lanes(32))
+    return _converted(unit, issue, register, conversion("f32", "f16"), rounding or "R", saturation or "NOSAT")
 
 
 def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:

@@ -16,7 +16,7 @@ from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unp
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.vector_unit import MicroMemory, Value, VectorIssue
 from castsim.execution.tree import Tile
-from castsim.isa.dataclass import dataclass, field, replace
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.micro_words import ROUNDINGS
@@ -147,16 +147,6 @@ class FunctionRun:
         return converted(source, step.formats, places, places.governor, mask, step.apply)
 
 
-def conversion_of(
-    node: MicroOperation, policies: Mapping[tuple[str, str], Policy]
-) -> tuple[tuple[Format, Format], Policy]:
-    """Return the formats of a conversion, and its policy: that of the formats with the instruction's rounding."""
-    formats = formats_of(node)
-    assert formats is not None  # of casts, whose kernels state them
-    policy, letter = policies[formats[0].name, formats[1].name], node.word("rnd")
-    return formats, policy if letter is None else replace(policy, rounding=ROUNDINGS[letter])
-
-
 # The steps through which a kernel takes every element: read off its instructions, then checked by running it.
 #
 # The instructions between load and store give the only chain that there can be. Trips of a row differ in their counters
@@ -218,11 +208,22 @@ _TRIPS = 3
 _MOST_DIGITS = 64
 """Maximum number of codes that a probe assigns; any two elements have different ones in at least one probe."""
 _POOL = 1 << 9
+_MOST_PATHS = 1 << 10
+_FOLLOWED: dict[tuple[object, ...], bool] = {}
+"""Whether the chain of a kernel holds, by the path of its elements.
+
+Conversions work lane by lane whatever their policy, so a path states no policies and each kernel runs once for all.
+"""
 
 
 def step_of(node: MicroOperation, policies: Mapping[tuple[str, str], Policy]) -> ConvertStep | IntegralStep:
-    """Return what a conversion of a function does to every element."""
-    (src, dst), policy = conversion_of(node, policies)
+    """Return what a conversion does to every element, with the policy of its formats and its own rounding."""
+    formats = formats_of(node)
+    assert formats is not None  # of casts, whose kernels state them
+    (src, dst), letter = formats, node.word("rnd")
+    policy = policies[src.name, dst.name]
+    if letter is not None:
+        policy = replace(policy, rounding=ROUNDINGS[letter])
     return IntegralStep(dst, policy) if node.mnemonic == "vtrc" else ConvertStep(src, dst, policy)
 
 
@@ -240,36 +241,18 @@ def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
     lanes = [_without_rounding(node) for nodes in (function.setup, nest.row, nest.trip) for node in nodes]
     steps = nest.elements, nest.source_trip, nest.destination_trip, *nest.counters.items()
     kinds = tuple(step if isinstance(step, MaskStep) else type(step) for step in chain)
-    return (
-        chain
-        if _lanes_follow(_LaneMap((*lanes, nest.trips, nest.count, steps, formats, kinds), function, nest, chain))
-        else None
-    )
+    path = (*lanes, nest.trips, nest.count, steps, formats, kinds)
+    if path not in _FOLLOWED:
+        if len(_FOLLOWED) >= _MOST_PATHS:
+            _FOLLOWED.clear()
+        _FOLLOWED[path] = _follows(function, nest, chain)
+    return chain if _FOLLOWED[path] else None
 
 
 def _without_rounding(node: MicroOperation) -> tuple[object, ...]:
     """Return what decides the lanes that an instruction reads and writes."""
     words = tuple(word for word in node.attributes if word[0] not in ("rnd", "sat"))
     return node.mnemonic, node.operands, node.operand_types, node.results, node.result_types, node.groups, words
-
-
-@dataclass(frozen=True, slots=True)
-class _LaneMap:
-    """The path of elements through a kernel, in one of the policies that its conversions may have.
-
-    Conversions work lane by lane whatever their policy, so `path` has none.
-    """
-
-    path: tuple[object, ...]
-    function: VectorFunction = field(compare=False)
-    nest: Nest = field(compare=False)
-    chain: Chain = field(compare=False)
-
-
-@lru_cache(maxsize=1024)
-def _lanes_follow(lanes: _LaneMap) -> bool:
-    """Return whether the stores of a kernel are the chain's results; it is run once for all policies."""
-    return _follows(lanes.function, lanes.nest, lanes.chain)
 
 
 def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
