@@ -29,9 +29,7 @@ from castsim.machines.vector_function.function_operations import (
     of_every_trip,
     width_of,
 )
-from castsim.machines.vector_function.function_timing import (
-    bytes_of_row,
-)
+from castsim.machines.vector_function.function_timing import bytes_of_row
 from castsim.machines.vector_function.instruction_scoreboard import ScopeTiming
 from castsim.machines.vector_function.launched_scope import (
     Scope,

@@ -15,7 +15,7 @@ from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MicroOperation, VectorType
-from castsim.machines.vector_function.function_operations import Index, interleave_maps
+from castsim.machines.vector_function.function_operations import Index, deinterleave_maps, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
     Bits,
@@ -78,8 +78,7 @@ def _unpack(width: int) -> tuple[Index, ...]:
 
 
 def _deinterleave(width: int) -> tuple[Index, ...]:
-    lane, byte = _lanes(width)
-    return tuple((2 * lane + odd) * (width // 8) + byte for odd in (0, 1))
+    return deinterleave_maps(width, REGISTER_BYTES)
 
 
 def _broadcast(width: int) -> tuple[Index, ...]:

@@ -1,4 +1,7 @@
-"""Recording of a micro program's issued instructions as a tree for the engines (docs/reference/micro.md 6.1)."""
+"""Recording of the issued instructions of a micro program as a tree for the engines; the vector units of a chip.
+
+Source: docs/reference/micro.md 6.1.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,7 @@ from castsim.execution.interpreter.vector_unit import (
     VectorIssue,
 )
 from castsim.execution.outcomes import CastTally
-from castsim.execution.pipe_operations import (
-    BLOCK,
-)
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Access, widened
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.dataclass import dataclass, field
@@ -45,6 +46,7 @@ from castsim.isa.pto.value_types import (
 from castsim.machines.program_recorder import ProgramRecorder, no_strided
 from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.function_launches import MicroFunction, check_scope
+from castsim.machines.vector_function.lane_unit import ConversionCounts, LaneUnit
 from castsim.machines.vector_function.launched_scope import (
     Scope,
     ScopeFacts,
@@ -54,7 +56,6 @@ from castsim.machines.vector_function.launched_scope import (
     issues,
 )
 from castsim.machines.vector_function.loads_stores import accessed_bytes
-from castsim.machines.vector_function.micro_unit import ConversionCounts, LaneUnit
 from castsim.machines.vector_function.plan import ctrl_of_level
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -475,7 +476,7 @@ def _instruction(step: MicroOperation, width: int, register_bytes: int) -> Scope
     return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is TimingKind.COMPUTE else register_bytes)
 
 
-# What a chip provides for micro programs.
+# The units of a chip: one computes values, the other records what the engines time.
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from castsim.machines.vector_function.function_operations import (
     number_of,
     width_of,
 )
-from castsim.machines.vector_function.micro_unit import LaneUnit
+from castsim.machines.vector_function.lane_unit import LaneUnit
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
     PredicateRegister,

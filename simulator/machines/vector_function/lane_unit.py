@@ -133,8 +133,8 @@ class LaneUnit(Followed):
         """
         if issue.address is not None:
             raise SeparateRunsError
-        found = [run(self, _of_run(issue, number)) for number in range(self.memory.runs)]
-        return tuple(_stacked(results) for results in zip(*found, strict=True))
+        results = [run(self, _of_run(issue, number)) for number in range(self.memory.runs)]
+        return tuple(_stacked(values) for values in zip(*results, strict=True))
 
     def strided(self, node: pto.StridedStatement, operands: tuple[Value, ...], control: int) -> int:
         """Refuse an instruction of A2/A3."""
@@ -159,7 +159,7 @@ class LaneUnit(Followed):
             plain.name, plain.element, plain.result, plain.width, plain.target,
             tuple(operand for operand in given if isinstance(operand, VectorRegister)),
             tuple(operand for operand in given if isinstance(operand, PredicateRegister)) or plain.masks,
-            tuple(_code(value, kind) for value, kind in zip(scalars, kinds, strict=False)),
+            tuple(_code(value, kinds[index]) if kinds else int(value) for index, value in enumerate(scalars)),
             plain.words, issue.control,
         )  # fmt: skip
         if node.mnemonic == "vsqz":
@@ -191,7 +191,7 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> tuple[Operan
     width = row.width or (masks[0].bits if masks else min(32, element.storage_bits))
     words = tuple(word for key, word in node.attributes if key != "number")
     kinds = tuple(kind.name for kind in node.operand_types if isinstance(kind, ScalarType))
-    return Operands(plain, element, result, width, target, masks=(every_lane(width),), words=words), kinds or ("i32",)
+    return Operands(plain, element, result, width, target, masks=(every_lane(width),), words=words), kinds
 
 
 def _code(value: float, kind: str) -> int:
@@ -228,10 +228,10 @@ def _for_all(issue: VectorIssue) -> bool:
 def _of_run(issue: VectorIssue, number: int) -> VectorIssue:
     """Return an instruction with the operands of one run."""
     operands = (
-        VectorRegister(each.data[number], each.defined)
-        if isinstance(each, VectorRegister) and each.data.ndim > 1
-        else each
-        for each in issue.operands
+        VectorRegister(operand.data[number], operand.defined)
+        if isinstance(operand, VectorRegister) and operand.data.ndim > 1
+        else operand
+        for operand in issue.operands
     )
     return replace(issue, operands=tuple(operands))
 
@@ -244,16 +244,16 @@ def _stacked(results: Sequence[Value]) -> Value:
     """
     first = results[0]
     if isinstance(first, VectorRegister):
-        registers = [each for each in results if isinstance(each, VectorRegister)]
-        if all(np.array_equal(each.defined, first.defined) for each in registers):
-            return VectorRegister(np.stack([each.data for each in registers]), first.defined)
+        registers = [value for value in results if isinstance(value, VectorRegister)]
+        if all(np.array_equal(register.defined, first.defined) for register in registers):
+            return VectorRegister(np.stack([register.data for register in registers]), first.defined)
     elif isinstance(first, PredicateRegister):
-        masks = [each for each in results if isinstance(each, PredicateRegister)]
-        if all(np.array_equal(each.bits, first.bits) for each in masks) and all(
-            np.array_equal(each.defined, first.defined) for each in masks
+        masks = [value for value in results if isinstance(value, PredicateRegister)]
+        if all(np.array_equal(mask.bits, first.bits) for mask in masks) and all(
+            np.array_equal(mask.defined, first.defined) for mask in masks
         ):
             return first
-    elif all(each == first for each in results):
+    elif all(value == first for value in results):
         return first
     raise SeparateRunsError
 
