@@ -196,7 +196,8 @@ class MaskStep:
 
     def apply(self, codes: Codes) -> Codes:
         """Return codes of any shape after the step."""
-        return codes & codes.dtype.type(self.mask)
+        kept: Codes = codes & codes.dtype.type(self.mask)
+        return kept
 
 
 Step = ConvertStep | IntegralStep | MaskStep
