@@ -302,10 +302,7 @@ class FunctionLaunch:
     def _row(
         self, item: MicroOperation, key: tuple[int, str, int], trip: _Trip
     ) -> tuple[ScopeInstruction, _Moves] | None:
-        """Return an instruction of a nest as the engine times it, and the places of its access.
-
-        None: it takes no time.
-        """
+        """Return an instruction of a nest as the engine times it, and how its access moves; None: it takes no time."""
         if mnemonic(item) in ("plt", "pset"):
             return None
         line, nest = self._line(*key), trip.nest

@@ -243,11 +243,12 @@ def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
     steps = nest.elements, nest.source_trip, nest.destination_trip, *nest.counters.items()
     kinds = tuple(step if isinstance(step, MaskStep) else type(step) for step in chain)
     path = (*lanes, nest.trips, nest.count, steps, formats, kinds)
-    if path not in _FOLLOWED:
+    follows = _FOLLOWED.get(path)
+    if follows is None:
         if len(_FOLLOWED) >= _MOST_PATHS:
             _FOLLOWED.clear()
-        _FOLLOWED[path] = _follows(function, nest, chain)
-    return chain if _FOLLOWED[path] else None
+        follows = _FOLLOWED[path] = _follows(function, nest, chain)
+    return chain if follows else None
 
 
 def _without_rounding(node: MicroOperation) -> tuple[object, ...]:
