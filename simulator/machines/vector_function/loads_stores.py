@@ -462,10 +462,12 @@ def _picked(memory: MicroMemory, address: int, places: Index) -> VectorRegister:
         end = address + REGISTER_BYTES
         return VectorRegister(memory.buffer[..., address:end].copy(), memory.defined[address:end].copy())
     none = places < 0
-    where = np.where(none, 0, address + places)
-    return VectorRegister(
-        np.where(none, np.uint8(0), np.take(memory.buffer, where, axis=-1)), none | memory.defined[where]
-    )
+    where = address + places
+    np.copyto(where, 0, where=none)
+    data, defined = memory.buffer.take(where, axis=-1), memory.defined.take(where)
+    np.copyto(data, 0, where=none)
+    np.copyto(defined, True, where=none)
+    return VectorRegister(data, defined)
 
 
 def _block_offsets(block_stride: int, mask: PredicateRegister) -> tuple[Index, Bits]:
