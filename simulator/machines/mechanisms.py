@@ -119,7 +119,7 @@ VECTOR_FUNCTION = MechanismParts(
     element_cast=f"{_ROOM}.vector_function.lowering:element_cast",
     lowerer=f"{_ROOM}.vector_function.function_lowering:VectorFunctionLowerer",
     compute=f"{_ROOM}.vector_function.values:compute",
-    vector_units=f"{_ROOM}.vector_function.micro_unit:LaneUnits",
+    vector_units=f"{_ROOM}.vector_function.scope_recorder:LaneUnits",
     cast_forms=("1d", "2d"),
 )
 VLIW = MechanismParts(element_cast=f"{_ROOM}.vliw.semantics:element_cast")

@@ -29,9 +29,7 @@ from castsim.machines.vector_function.function_operations import (
     of_every_trip,
     width_of,
 )
-from castsim.machines.vector_function.function_timing import (
-    bytes_of_row,
-)
+from castsim.machines.vector_function.function_timing import bytes_of_row
 from castsim.machines.vector_function.instruction_scoreboard import ScopeTiming
 from castsim.machines.vector_function.launched_scope import (
     Scope,
@@ -242,7 +240,7 @@ class FunctionLaunch:
         self._function, self._target = function, target
         self._names: dict[str, int] = {}
         self._numbers: dict[tuple[int, str, int], int] = {}
-        self._steps: dict[tuple[int, str, int], _Step | None] = {}
+        self._rows: dict[tuple[int, str, int], tuple[ScopeInstruction, _Moves] | None] = {}
         for number, nest in enumerate(function.timed):
             if nest.runs:
                 self._nest(number, nest)
@@ -281,26 +279,30 @@ class FunctionLaunch:
     def _issue(self, number: int, part: str, items: Iterable[MicroOperation], trip: _Trip) -> None:
         for index, item in enumerate(items):
             key = number, part, index
-            if key not in self._steps:
-                self._steps[key] = self._step(item, key, trip)
-            step = self._steps[key]
-            if step is None:  # predicates by counters are ready when wanted
+            if key not in self._rows:
+                self._rows[key] = self._row(item, key, trip)
+            row = self._rows[key]
+            if row is None:  # predicates by counters are ready when wanted
                 self._names.pop(item.results[0], None)
                 continue
-            instruction, rows, start = step.instruction, None, trip.turn * step.trip
+            instruction, (base, row_bytes, trip_bytes, offset) = row
+            rows, start = None, trip.turn * trip_bytes
             if instruction.unpacks:  # the start of the function depends on the bytes of the tile
                 rows = 1, 0, max(0, min(instruction.size, trip.row_bytes(trip.nest.source_trip) - start))
             elif instruction.kind is TimingKind.STORE and not trip.closing:
-                left = trip.row_bytes(trip.nest.destination_trip) - start - step.offset
+                left = trip.row_bytes(trip.nest.destination_trip) - start - offset
                 if left < instruction.size:
                     instruction = replace(instruction, size=max(0, left))
-            address = step.base + trip.row * step.row + start
-            sources = [self._names[name] for name in step.reads if name in self._names]
-            registers = self.scope.issue(instruction, sources, len(step.writes), address, rows)
-            self._names.update(zip(step.writes, registers, strict=True))
+            address = base + trip.row * row_bytes + start
+            sources = [self._names[name] for name in item.operands if name in self._names]
+            writes = () if instruction.kind is TimingKind.SELECT else item.results
+            registers = self.scope.issue(instruction, sources, len(writes), address, rows)
+            self._names.update(zip(writes, registers, strict=True))
 
-    def _step(self, item: MicroOperation, key: tuple[int, str, int], trip: _Trip) -> _Step | None:
-        """Return an instruction of a nest in the form common to its executions; None: it takes no time."""
+    def _row(
+        self, item: MicroOperation, key: tuple[int, str, int], trip: _Trip
+    ) -> tuple[ScopeInstruction, _Moves] | None:
+        """Return an instruction of a nest as the engine times it, and how its access moves; None: it takes no time."""
         if mnemonic(item) in ("plt", "pset"):
             return None
         line, nest = self._line(*key), trip.nest
@@ -318,15 +320,14 @@ class FunctionLaunch:
                 text=_text(item),
             )
             moves = number_of(item, "row", nest.source_row), number_of(item, "trip", nest.source_trip)
-            return _Step(instruction, (), item.results, self._function.operand(pointer), *moves)
+            return instruction, (self._function.operand(pointer), *moves, 0)
         if item.mnemonic == "vsts":
             offset = number_of(item, "offset")
             room = nest.close_bytes if trip.closing else nest.destination_trip - offset
             size = max(0, min(touched_bytes(item, self._target), room))
             instruction = ScopeInstruction("vsts", TimingKind.STORE, size=size, line=line, text=_text(item))
             base = self._function.destination if nest.writes is None else self._function.operand(nest.writes)
-            moves = nest.destination_row, nest.destination_trip
-            return _Step(instruction, item.operands, (), base + offset, *moves, offset)
+            return instruction, (base + offset, nest.destination_row, nest.destination_trip, offset)
         kind = _KINDS.get(item.mnemonic, TimingKind.COMPUTE)
         instruction = ScopeInstruction(
             item.mnemonic,
@@ -340,7 +341,7 @@ class FunctionLaunch:
             text=_text(item),
             held=number_of(item, "held") if item.word("held") else None,
         )
-        return _Step(instruction, item.operands, item.results if computes(item) else ())
+        return instruction, (0, 0, 0, 0)
 
 
 class _Trip(NamedTuple):
@@ -356,17 +357,8 @@ class _Trip(NamedTuple):
         return bytes_of_row(self.nest.count, trip_bytes, self.nest.elements)
 
 
-class _Step(NamedTuple):
-    """An instruction of a nest: the names that it reads and writes, its first address and how far that moves."""
-
-    instruction: ScopeInstruction
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    base: int = 0
-    row: int = 0
-    trip: int = 0
-    offset: int = 0
-
+_Moves = tuple[int, int, int, int]
+"""The first byte of an access, the bytes between rows and between trips, and the offset in the first byte."""
 
 _KINDS = {"mem_bar": TimingKind.BARRIER, "select": TimingKind.SELECT}
 

@@ -279,6 +279,14 @@ def interleave_maps(width: int, register_bytes: int) -> tuple[Index, Index]:
     return chosen[:register_bytes], chosen[register_bytes:]
 
 
+@lru_cache(maxsize=16)
+def deinterleave_maps(width: int, register_bytes: int) -> tuple[Index, Index]:
+    """Return the even and the odd lanes of `width` bits as bytes of two registers laid end to end."""
+    size = width // 8
+    lane, byte = np.divmod(np.arange(register_bytes), size)
+    return 2 * lane * size + byte, (2 * lane + 1) * size + byte
+
+
 @dataclass(frozen=True)
 class ConvertMap:
     """Elements of a convert: `source` and `destination` count elements of either format in the register.

@@ -15,7 +15,7 @@ from castsim.execution.vector_operations.target_rules import LANE_OPTIONS, Behav
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
 from castsim.isa.pto.micro_forms import ROWS
-from castsim.machines.vector_function.function_operations import Index, interleave_maps
+from castsim.machines.vector_function.function_operations import Index, deinterleave_maps, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
     Bits,
@@ -66,14 +66,14 @@ def elementwise(function: str) -> LaneFunction:
     """Apply a function to the register operands, then the scalar; lanes without mask bit become 0."""
 
     def run(operands: Operands) -> tuple[Value, ...]:
-        bits = operands.bits
-        sources = [register.lanes(bits) for register in operands.registers]
         scalars = [_amount(operands)] if function in ("shl", "shr") and operands.scalars else scalar_codes(operands)
-        codes = compute(function, (*sources, *scalars), operands.element, operands)
-        defined = _defined(operands)
-        if function in ("shl", "shr"):
-            defined = defined & ~_doubtful(sources[0], (*sources, *scalars)[1], operands.element)
-        return (masked(codes, defined, operands.masks[-1]),)
+        sources = (*operands.lanes, *scalars)
+        codes = compute(function, sources, operands.element, operands)
+        if function not in ("shl", "shr"):
+            return _lanewise(operands, codes)
+        # No source defines shifts by the width or more; a negative amount is a large code.
+        doubtful = np.broadcast_to(sources[1], codes.shape) >= operands.element.bits
+        return (masked(codes, _defined(operands) & ~doubtful, operands.masks[-1]),)
 
     return run
 
@@ -85,18 +85,17 @@ def _amount(operands: Operands) -> Codes:
     return np.array([kept], f"<u{bits // 8}")
 
 
-def _doubtful(codes: Codes, amounts: Codes, fmt: Format) -> Bits:
-    """Return the lanes whose result no source defines: shifts by the width or more."""
-    doubtful: Bits = np.broadcast_to(amounts, codes.shape) >= fmt.bits  # a negative amount is a large code
-    return doubtful
-
-
 def _defined(operands: Operands) -> Bits:
     """Return the lanes that are defined in every register operand."""
     first, *others = (register.defined_lanes(operands.bits) for register in operands.registers)
     for marks in others:
         first = first & marks
     return first
+
+
+def _lanewise(operands: Operands, codes: Codes) -> tuple[Value, ...]:
+    """Return the register of results that depend on the same lane of every register, under the last mask."""
+    return (masked(codes, _defined(operands), operands.masks[-1]),)
 
 
 def bitwise(function: str) -> LaneFunction:
@@ -109,8 +108,7 @@ def bitwise(function: str) -> LaneFunction:
     }
 
     def run(operands: Operands) -> tuple[Value, ...]:
-        codes = pure[function](*(register.lanes(operands.bits) for register in operands.registers))
-        return (masked(codes, _defined(operands), operands.masks[-1]),)
+        return _lanewise(operands, pure[function](*operands.lanes))
 
     return run
 
@@ -125,25 +123,22 @@ def negated(operands: Operands) -> tuple[Value, ...]:
         flipped = apply("sub", (np.zeros_like(codes), codes), fmt, how)
     else:
         flipped = np.negative(codes)
-    return (masked(flipped, _defined(operands), operands.masks[-1]),)
+    return _lanewise(operands, flipped)
 
 
 def reciprocal(operands: Operands) -> tuple[Value, ...]:
     """`vrec`: 1 / x, rounded once."""
     fmt = operands.element
     unit = encoded(np.array([1], np.float32 if fmt.bits == 32 else np.float64), fmt)
-    codes = compute("div", (unit, operands.registers[0].lanes(operands.bits)), fmt, operands)
-    return (masked(codes, _defined(operands), operands.masks[-1]),)
+    return _lanewise(operands, compute("div", (unit, *operands.lanes), fmt, operands))
 
 
 def then_positive(function: str) -> LaneFunction:
     """A function of two registers, and the positive part of its rounded result (`vaddrelu`, `vsubrelu`)."""
 
     def run(operands: Operands) -> tuple[Value, ...]:
-        sources = [register.lanes(operands.bits) for register in operands.registers]
-        inner = compute(function, sources, operands.element, operands)
-        codes = compute("relu", (inner,), operands.element, operands)
-        return (masked(codes, _defined(operands), operands.masks[-1]),)
+        inner = compute(function, operands.lanes, operands.element, operands)
+        return _lanewise(operands, compute("relu", (inner,), operands.element, operands))
 
     return run
 
@@ -153,19 +148,18 @@ def accumulated(operands: Operands) -> tuple[Value, ...]:
 
     Rounding follows option `axpy_rounding`.
     """
-    sources = [register.lanes(operands.bits) for register in operands.registers]
     if operands.name == "vmula":
-        before, left, right = sources
+        before, left, right = operands.lanes
     elif operands.name == "vmadd":
-        left, right, before = sources
+        left, right, before = operands.lanes
     else:
-        (left, before), (right,) = sources, scalar_codes(operands)
+        (left, before), (right,) = operands.lanes, scalar_codes(operands)
     fmt = operands.element
     if isinstance(fmt, IntFormat):
         codes = before + left * right
     else:
         codes = compute("axpy", (left, right, before), fmt, operands)
-    return (masked(codes, _defined(operands), operands.masks[-1]),)
+    return _lanewise(operands, codes)
 
 
 def exponential_difference(operands: Operands) -> tuple[Value, ...]:
@@ -204,7 +198,7 @@ def compared(operands: Operands) -> tuple[Value, ...]:
     (word,) = operands.words
     if word not in _COMPARISONS:
         raise IllegalError(f"unknown comparison {word}", legal=COMPARISONS)
-    codes = [*(register.lanes(operands.bits) for register in operands.registers), *scalar_codes(operands)]
+    codes = (*operands.lanes, *scalar_codes(operands))
     compared_lanes = _COMPARISONS[word](*(numbers(operand, operands.element) for operand in codes))
     mask, bits = operands.masks[0], operands.bits
     active = mask.lanes(bits)
@@ -263,17 +257,9 @@ def _picked(sources: tuple[VectorRegister, ...], places: Index) -> VectorRegiste
     return VectorRegister(data[places], defined[places])
 
 
-def interleaved(operands: Operands) -> tuple[Value, ...]:
-    """`vintlv`: alternating lanes of both registers; the first result has the lower halves."""
-    places = interleave_maps(operands.bits, REGISTER_BYTES)
-    return tuple(_picked(operands.registers, indices) for indices in places)
-
-
-def deinterleaved(operands: Operands) -> tuple[Value, ...]:
-    """`vdintlv`: the even lanes of both registers laid end to end, and the odd ones."""
-    size = operands.bits // 8
-    lane, byte = np.divmod(np.arange(REGISTER_BYTES), size)
-    return tuple(_picked(operands.registers, (2 * lane + odd) * size + byte) for odd in (0, 1))
+def rearranged(maps: Callable[[int, int], tuple[Index, Index]]) -> LaneFunction:
+    """`vintlv`: alternating lanes of both registers, the lower halves first; `vdintlv`: the even lanes, and the odd."""
+    return lambda operands: tuple(_picked(operands.registers, places) for places in maps(operands.bits, REGISTER_BYTES))
 
 
 def gathered_lanes(operands: Operands) -> tuple[Value, ...]:
@@ -604,8 +590,8 @@ OPERATIONS: Mapping[str, LaneFunction] = {
     **dict.fromkeys(("vcmp", "vcmps"), compared),
     "vsel": selected,
     "vselr": gathered_lanes,
-    "vintlv": interleaved,
-    "vdintlv": deinterleaved,
+    "vintlv": rearranged(interleave_maps),
+    "vdintlv": rearranged(deinterleave_maps),
     "vbr": broadcast,
     "vdup": duplicated,
     "vci": counted_up,

@@ -15,7 +15,7 @@ from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MicroOperation, VectorType
-from castsim.machines.vector_function.function_operations import Index, interleave_maps
+from castsim.machines.vector_function.function_operations import Index, deinterleave_maps, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
     Bits,
@@ -78,8 +78,7 @@ def _unpack(width: int) -> tuple[Index, ...]:
 
 
 def _deinterleave(width: int) -> tuple[Index, ...]:
-    lane, byte = _lanes(width)
-    return tuple((2 * lane + odd) * (width // 8) + byte for odd in (0, 1))
+    return deinterleave_maps(width, REGISTER_BYTES)
 
 
 def _broadcast(width: int) -> tuple[Index, ...]:
@@ -182,13 +181,16 @@ UNSUPPORTED_STORES = ("MRG4CHN_B8", "MRG2CHN_B8", "MRG2CHN_B16")
 def distribution_name(node: MicroOperation) -> str:
     """Return the distribution of a load or store, with the width that its text leaves to the type."""
     name = node.word("dist") or "NORM"
-    kinds = (*node.operand_types, *node.result_types)
-    bits = lane_bits(next(kind for kind in kinds if isinstance(kind, VectorType)).element)
     if name == "NORM" and node.mnemonic == "vsts":
-        return f"NORM_B{min(32, bits)}"
+        return f"NORM_B{min(32, _element_bits(node))}"
     if name in ("SPLT2CHN", "SPLT4CHN"):
-        return f"{name}_B{bits}"
+        return f"{name}_B{_element_bits(node)}"
     return "BDINTLV" if name == "BDINTLV_BLK" else name
+
+
+def _element_bits(node: MicroOperation) -> int:
+    kinds = (*node.operand_types, *node.result_types)
+    return lane_bits(next(kind for kind in kinds if isinstance(kind, VectorType)).element)
 
 
 def accessed_bytes(node: MicroOperation) -> int:
@@ -279,7 +281,9 @@ def store(
     if len(sources) > 1:
         data = np.concatenate(np.broadcast_arrays(*(source.data for source in sources)), axis=-1)
         marks = np.concatenate([source.defined for source in sources])
-    places, taken = address + written, mode.source[written]
+    whole = written.size == size
+    places = slice(address, address + size) if whole else address + written
+    taken = mode.source if whole else mode.source[written]
     memory.buffer[..., places] = np.take(data, taken, axis=-1)
     memory.defined[places] = marks[taken]
     if mode.governor is not None and not mask.is_defined:
@@ -458,10 +462,12 @@ def _picked(memory: MicroMemory, address: int, places: Index) -> VectorRegister:
         end = address + REGISTER_BYTES
         return VectorRegister(memory.buffer[..., address:end].copy(), memory.defined[address:end].copy())
     none = places < 0
-    where = np.where(none, 0, address + places)
-    return VectorRegister(
-        np.where(none, np.uint8(0), np.take(memory.buffer, where, axis=-1)), none | memory.defined[where]
-    )
+    where = address + places
+    np.copyto(where, 0, where=none)
+    data, defined = memory.buffer.take(where, axis=-1), memory.defined.take(where)
+    np.copyto(data, 0, where=none)
+    np.copyto(defined, True, where=none)
+    return VectorRegister(data, defined)
 
 
 def _block_offsets(block_stride: int, mask: PredicateRegister) -> tuple[Index, Bits]:

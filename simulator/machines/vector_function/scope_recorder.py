@@ -1,4 +1,7 @@
-"""Recording of a micro program's issued instructions as a tree for the engines (docs/reference/micro.md 6.1)."""
+"""Recording of the issued instructions of a micro program as a tree for the engines; the vector units of a chip.
+
+Source: docs/reference/micro.md 6.1.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,25 @@ import numpy as np
 
 from castsim.execution.interpreter.micro_interpreter import BLOCK_ACCESSES
 from castsim.execution.interpreter.rerolling import DependentScalar
-from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, BytePointer, Value, VectorIssue
-from castsim.execution.pipe_operations import (
-    BLOCK,
+from castsim.execution.interpreter.vector_unit import (
+    LOAD,
+    STORE,
+    Body,
+    BytePointer,
+    MicroMemory,
+    Value,
+    VectorIssue,
 )
+from castsim.execution.outcomes import CastTally
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Access, widened
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.dataclass import dataclass, field
-from castsim.isa.errors import Span, WarningKind, WarningText
+from castsim.isa.errors import IllegalError, Span, WarningKind, WarningText
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_forms import OPAQUE, ROWS
+from castsim.isa.pto.dialects import dialect_module
+from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
+from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, detour
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
@@ -31,9 +43,10 @@ from castsim.isa.pto.value_types import (
     VectorType,
     element_format,
 )
-from castsim.machines.program_recorder import ProgramRecorder
+from castsim.machines.program_recorder import ProgramRecorder, no_strided
 from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.function_launches import MicroFunction, check_scope
+from castsim.machines.vector_function.lane_unit import ConversionCounts, LaneUnit
 from castsim.machines.vector_function.launched_scope import (
     Scope,
     ScopeFacts,
@@ -43,6 +56,7 @@ from castsim.machines.vector_function.launched_scope import (
     issues,
 )
 from castsim.machines.vector_function.loads_stores import accessed_bytes
+from castsim.machines.vector_function.plan import ctrl_of_level
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # The bytes of the buffer that the loads and stores of a launch touch, as far as its masks tell.
@@ -460,3 +474,60 @@ def _instruction(step: MicroOperation, width: int, register_bytes: int) -> Scope
         return ScopeInstruction("mem_bar", TimingKind.BARRIER, word=step.word("barrier") or "")
     kind = {LOAD: TimingKind.LOAD, STORE: TimingKind.STORE}.get(step.mnemonic, TimingKind.COMPUTE)
     return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is TimingKind.COMPUTE else register_bytes)
+
+
+# The units of a chip: one computes values, the other records what the engines time.
+
+
+@dataclass(frozen=True, slots=True)
+class LaneUnits:
+    """Vector units of a chip; see `castsim.machines.mechanisms.VectorUnits`."""
+
+    target: VectorFunctionTarget
+
+    def unit(self, memory: MicroMemory, casts: CastTally | None = None) -> LaneUnit:
+        """Return a unit that computes values."""
+        return LaneUnit(memory, self.target, None if casts is None else ConversionCounts(casts))
+
+    def recorder(self, *, as_written: bool) -> ScopeRecorder:
+        """Return a recorder of a program for the engines; without flags, it runs unchanged or waits for bytes."""
+        return ScopeRecorder(self.target, as_written)
+
+    def control_at_start(self, *, saturating: bool) -> int:
+        """Return CTRL according to the options; the tool chain clears its bit 60 at the head of functions with a `sat`
+        (docs/reference/micro.md section 3.4)."""
+        start = ctrl_of_level(self.target, "micro")
+        return start & ~(1 << self.target.control.saturation_global) if saturating else start
+
+    def lowered(self, function: pto.Function) -> pto.Function:
+        """Return a function with the operations of dialects replaced by vector instructions."""
+        strided = next(
+            (node for node in pto.nodes(function.body or ()) if isinstance(node, pto.StridedStatement)), None
+        )
+        if strided is not None:
+            raise no_strided(self.target, strided)
+        operations = [node for node in pto.nodes(function.body or ()) if isinstance(node, pto.DialectOperation)]
+        for dialect in dict.fromkeys(node.dialect for node in operations):
+            function = dialect_module(dialect, "lowering").lower_function(function)
+        for node in micro_operations(function.body or ()):
+            if node.mnemonic == "vcvt":
+                self._check_pair(node)
+        return function
+
+    def _check_pair(self, node: MicroOperation) -> None:
+        """Reject a conversion that the target supports only with an option, if that is not set."""
+        kinds = (node.operand_types[0], node.result_types[0])
+        src, dst = (kind.element for kind in kinds if isinstance(kind, VectorType))
+        if (src, dst) not in INTERFACE_CONVERSIONS or self.target.option("interface_casts") == "accept":
+            return
+        if self.target.interface_cast(src, dst, level="micro") is None:
+            raise IllegalError(f"{self.target.name} has no vcvt {src} -> {dst}", span=node.span)
+        raise IllegalError(
+            f"vcvt {src} -> {dst}: the vendor's verifier rejects this pair, another source lists it{detour(src, dst)}",
+            span=node.span,
+            legal=("option interface_casts=accept",),
+        )  # fmt: skip
+
+    def body_cycles(self, body: Body) -> int:
+        """Return the cycles of a body of a published table."""
+        return body_cycles(body, self.target)

@@ -13,13 +13,16 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
+from castsim.execution.interpreter.rerolling import DependentScalar
+from castsim.execution.interpreter.vector_unit import MicroMemory, Value, VectorIssue
 from castsim.execution.tree import Tile
-from castsim.isa.dataclass import dataclass, field, replace
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Codes, Format, format_named
+from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.micro_words import ROUNDINGS
 from castsim.isa.pto.value_types import MicroOperation
 from castsim.machines.vector_function.function_operations import (
+    ConvertMap,
     Nest,
     VectorFunction,
     convert_map,
@@ -29,17 +32,13 @@ from castsim.machines.vector_function.function_operations import (
     number_of,
     width_of,
 )
-from castsim.machines.vector_function.lane_operations import execute
-from castsim.machines.vector_function.loads_stores import load_distribution, store_distribution
+from castsim.machines.vector_function.lane_unit import LaneUnit
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
-    Operands,
     PredicateRegister,
     VectorRegister,
     converted,
     documented_target,
-    every_lane,
-    mask_of,
 )
 from castsim.numerics.cast import round_to_integral_codes
 from castsim.numerics.policy import Policy
@@ -56,119 +55,96 @@ def execute_function(function: VectorFunction, buffer: Bytes) -> None:
     Raises:
         TileError: a store reaches beyond the buffer.
     """
-    state = _started(function)
+    run = FunctionRun(function, buffer)
     for nest in function.nests:
-        run_nest(function, nest, state, buffer)
+        run.nest(nest)
 
 
-def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer: Bytes) -> None:
-    """Run one loop nest, trip by trip, on registers with their earlier contents."""
-    for row in range(nest.rows):
-        state.scalars.update(nest.counters)
-        for operation in nest.row:
-            state.step(operation)
-        for trip in range(nest.trips):
-            source = function.source + row * nest.source_row + trip * nest.source_trip
-            destination = function.destination + row * nest.destination_row + trip * nest.destination_trip
-            for operation in nest.trip:
-                if is_load(operation):
-                    _load(operation, state, buffer, source)
-                elif operation.mnemonic == "vsts":
-                    _store(operation, state, buffer, destination)
-                else:
-                    state.step(operation, last=trip == nest.trips - 1)
+class FunctionRun:
+    """A running vector function: the values of its registers, predicates and counters by name.
 
+    The lane unit of micro programs executes its instructions.
+    """
 
-def _load(operation: MicroOperation, state: RegisterState, buffer: Bytes, address: int) -> None:
-    """Load without predicate; bytes beyond the buffer read as zero and are never stored."""
-    mode = load_distribution(operation.word("dist") or "NORM", len(operation.results))
-    memory = np.zeros(mode.size + 1, np.uint8)  # the last byte stays zero: index -1 means "not part of an element"
-    window = buffer[address : address + mode.size]
-    memory[: window.size] = window
-    for name, places in zip(operation.results, mode.places, strict=True):
-        state.registers[name] = VectorRegister(memory[places])
+    def __init__(self, function: VectorFunction, buffer: Bytes) -> None:
+        """Run the setup of the function."""
+        self.values: dict[str, Value] = {}
+        self._function = function
+        self._buffer = buffer
+        self._unit = LaneUnit(MicroMemory(buffer, {}), documented_target())
+        self._conversions: dict[int, tuple[ConvertStep | IntegralStep, ConvertMap]] = {}
+        for node in function.setup:
+            self.step(node)
 
+    def nest(self, nest: Nest) -> None:
+        """Run one loop nest, trip by trip."""
+        function = self._function
+        for row in range(nest.rows):
+            self.begin_row(nest)
+            for trip in range(nest.trips):
+                source = function.source + row * nest.source_row + trip * nest.source_trip
+                destination = function.destination + row * nest.destination_row + trip * nest.destination_trip
+                for node in nest.trip:
+                    if is_load(node):
+                        self.step(node, source)
+                    elif node.mnemonic == "vsts":
+                        self.step(node, destination + number_of(node, "offset"))
+                    else:
+                        self.step(node, last=trip == nest.trips - 1)
 
-def _store(operation: MicroOperation, state: RegisterState, buffer: Bytes, address: int) -> None:
-    source, _, predicate = operation.operands
-    mode = store_distribution(operation.word("dist") or "NORM")
-    assert mode.governor is not None  # kernels have no others
-    written = np.flatnonzero(state.predicates[predicate].bits[mode.governor])
-    if not written.size:
-        return
-    start = address + number_of(operation, "offset")
-    if start < 0 or start + int(written[-1]) >= buffer.size:
-        raise TileError(f"a store writes bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}")
-    buffer[start + written] = state.registers[source].data[mode.source[written]]
+    def begin_row(self, nest: Nest) -> None:
+        """Set the counters of a row and run what precedes its trips."""
+        self.values.update({name: DependentScalar(count) for name, count in nest.counters.items()})
+        for node in nest.row:
+            self.step(node)
 
-
-class RegisterState:
-    """Registers, predicates and scalars of a running vector function, with the policies of its conversions."""
-
-    def __init__(self, policies: Mapping[tuple[str, str], Policy]) -> None:
-        self.registers: dict[str, VectorRegister] = {}
-        self.predicates: dict[str, PredicateRegister] = {}
-        self.scalars: dict[str, int] = {}
-        self._policies = policies
-
-    def step(self, node: MicroOperation, *, last: bool = False) -> None:
-        """Execute one instruction without memory access; `last` marks the last trip of its row."""
+    def step(self, node: MicroOperation, address: int | None = None, *, last: bool = False) -> None:
+        """Execute one instruction; `last` marks the last trip of its row."""
+        operands, unit = tuple(self.values[name] for name in node.operands if name in self.values), self._unit
         match mnemonic(node):
-            case "pset":
-                self.predicates[node.results[0]] = every_lane(width_of(node))
-            case "plt":
-                take, lanes = number_of(node, "take"), np.arange(REGISTER_BYTES * 8 // width_of(node))
-                count = self.scalars[node.operands[0]] if node.operands else take
-                self.predicates[node.results[0]] = mask_of(lanes < min(count, take), width_of(node))
-                self.scalars.update({name: max(count - take, 0) for name in node.operands})
+            case "vlds" | "vldsx2" if address is not None and address + 2 * REGISTER_BYTES > self._buffer.size:
+                # Kernels load whole registers, also at the end of the buffer: bytes beyond it read as zero.
+                ending = np.concatenate((self._buffer[address:], np.zeros(2 * REGISTER_BYTES, np.uint8)))
+                unit, address = LaneUnit(MicroMemory(ending, {}), documented_target()), 0
             case "select":
-                self.scalars[node.results[0]] = self.scalars[node.operands[0]] if last else number_of(node, "full")
+                self.values[node.results[0]] = operands[0] if last else DependentScalar(number_of(node, "full"))
+                return
             case "vcvt" | "vtrc":
-                self._convert(node)
-            case "mem_bar":
-                pass
-            case _:
-                self._compute(node)
+                self.values[node.results[0]] = self._converted(node, operands)
+                return
+            case "plt":
+                operands = (self._taken(node),)
+            case _ if node.word("number"):
+                operands = (*operands, DependentScalar(number_of(node, "number")))
+        results = unit.execute(VectorIssue(node, operands, address))
+        self.values.update(zip(node.results, results, strict=True))
 
-    def _compute(self, node: MicroOperation) -> None:
-        """Execute an instruction on integer lanes; without a mask all of them are active."""
-        bits = width_of(node) or 8
-        element = format_named(f"i{bits}")
-        masks = [self.predicates[name] for name in node.operands if name in self.predicates]
-        operands = Operands(
-            node.mnemonic, element, element, bits, documented_target(),
-            tuple(self.registers[name] for name in node.operands if name in self.registers),
-            tuple(masks) or (every_lane(bits),),
-            tuple(int(word) for key, word in node.attributes if key == "number"),
-            tuple(word for key, word in node.attributes if key != "number"),
-        )  # fmt: skip
-        for name, value in zip(node.results, execute(operands), strict=True):
-            if isinstance(value, PredicateRegister):
-                self.predicates[name] = value
-            elif isinstance(value, VectorRegister):
-                self.registers[name] = value
+    def _taken(self, node: MicroOperation) -> DependentScalar:
+        """Return the number of lanes that a `plt` sets, and take them from its counter."""
+        taken = number_of(node, "take")
+        for name in node.operands:
+            count = self._count(name)
+            self.values[name] = DependentScalar(max(count - taken, 0))
+            taken = min(count, taken)
+        return DependentScalar(taken)
 
-    def _convert(self, node: MicroOperation) -> None:
-        (src, dst), policy = conversion_of(node, self._policies)
-        places = convert_map(src, dst, node.word("part"), REGISTER_BYTES)
+    def _count(self, name: str) -> int:
+        counter = self.values[name]
+        assert isinstance(counter, DependentScalar)
+        return int(counter.value)
 
-        def change(codes: Codes) -> Codes:
-            if node.mnemonic == "vtrc":
-                return round_to_integral_codes(codes, dst, policy)
-            return convert_codes(codes, src, dst, policy)
-
-        source, mask = self.registers[node.operands[0]], self.predicates[node.operands[1]]
-        self.registers[node.results[0]] = converted(source, (src, dst), places, places.governor, mask, change)
-
-
-def conversion_of(
-    node: MicroOperation, policies: Mapping[tuple[str, str], Policy]
-) -> tuple[tuple[Format, Format], Policy]:
-    """Return the formats of a conversion, and its policy: that of the formats with the instruction's rounding."""
-    formats = formats_of(node)
-    assert formats is not None  # of casts, whose kernels state them
-    policy, letter = policies[formats[0].name, formats[1].name], node.word("rnd")
-    return formats, policy if letter is None else replace(policy, rounding=ROUNDINGS[letter])
+    def _converted(self, node: MicroOperation, operands: tuple[Value, ...]) -> VectorRegister:
+        """Return the result of a conversion under the function's policy for its formats."""
+        source, mask = operands
+        assert isinstance(source, VectorRegister)
+        assert isinstance(mask, PredicateRegister)
+        conversion = self._conversions.get(id(node))
+        if conversion is None:
+            step = step_of(node, self._function.policies)
+            places = convert_map(*step.formats, node.word("part"), REGISTER_BYTES)
+            conversion = self._conversions[id(node)] = step, places
+        step, places = conversion
+        return converted(source, step.formats, places, places.governor, mask, step.apply)
 
 
 # The steps through which a kernel takes every element: read off its instructions, then checked by running it.
@@ -185,6 +161,15 @@ class ConvertStep:
     dst: Format
     policy: Policy
 
+    @property
+    def formats(self) -> tuple[Format, Format]:
+        """The formats before and after."""
+        return self.src, self.dst
+
+    def apply(self, codes: Codes) -> Codes:
+        """Return codes of any shape after the step."""
+        return convert_codes(codes, self.src, self.dst, self.policy)
+
 
 @dataclass(frozen=True, slots=True)
 class IntegralStep:
@@ -193,12 +178,26 @@ class IntegralStep:
     format: Format
     policy: Policy
 
+    @property
+    def formats(self) -> tuple[Format, Format]:
+        """The formats before and after."""
+        return self.format, self.format
+
+    def apply(self, codes: Codes) -> Codes:
+        """Return codes of any shape after the step."""
+        return round_to_integral_codes(codes, self.format, self.policy)
+
 
 @dataclass(frozen=True, slots=True)
 class MaskStep:
     """Bitwise AND with a constant."""
 
     mask: int
+
+    def apply(self, codes: Codes) -> Codes:
+        """Return codes of any shape after the step."""
+        kept: Codes = codes & codes.dtype.type(self.mask)
+        return kept
 
 
 Step = ConvertStep | IntegralStep | MaskStep
@@ -210,6 +209,23 @@ _TRIPS = 3
 _MOST_DIGITS = 64
 """Maximum number of codes that a probe assigns; any two elements have different ones in at least one probe."""
 _POOL = 1 << 9
+_MOST_PATHS = 1 << 10
+_FOLLOWED: dict[tuple[object, ...], bool] = {}
+"""Whether the chain of a kernel holds, by the path of its elements.
+
+Conversions work lane by lane whatever their policy, so a path states no policies and each kernel runs once for all.
+"""
+
+
+def step_of(node: MicroOperation, policies: Mapping[tuple[str, str], Policy]) -> ConvertStep | IntegralStep:
+    """Return what a conversion does to every element, with the policy of its formats and its own rounding."""
+    formats = formats_of(node)
+    assert formats is not None  # of casts, whose kernels state them
+    (src, dst), letter = formats, node.word("rnd")
+    policy = policies[src.name, dst.name]
+    if letter is not None:
+        policy = replace(policy, rounding=ROUNDINGS[letter])
+    return IntegralStep(dst, policy) if node.mnemonic == "vtrc" else ConvertStep(src, dst, policy)
 
 
 def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
@@ -226,11 +242,13 @@ def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
     lanes = [_without_rounding(node) for nodes in (function.setup, nest.row, nest.trip) for node in nodes]
     steps = nest.elements, nest.source_trip, nest.destination_trip, *nest.counters.items()
     kinds = tuple(step if isinstance(step, MaskStep) else type(step) for step in chain)
-    return (
-        chain
-        if _lanes_follow(_LaneMap((*lanes, nest.trips, nest.count, steps, formats, kinds), function, nest, chain))
-        else None
-    )
+    path = (*lanes, nest.trips, nest.count, steps, formats, kinds)
+    follows = _FOLLOWED.get(path)
+    if follows is None:
+        if len(_FOLLOWED) >= _MOST_PATHS:
+            _FOLLOWED.clear()
+        follows = _FOLLOWED[path] = _follows(function, nest, chain)
+    return chain if follows else None
 
 
 def _without_rounding(node: MicroOperation) -> tuple[object, ...]:
@@ -239,31 +257,10 @@ def _without_rounding(node: MicroOperation) -> tuple[object, ...]:
     return node.mnemonic, node.operands, node.operand_types, node.results, node.result_types, node.groups, words
 
 
-@dataclass(frozen=True, slots=True)
-class _LaneMap:
-    """The path of elements through a kernel, in one of the policies that its conversions may have.
-
-    Conversions work lane by lane whatever their policy, so `path` has none.
-    """
-
-    path: tuple[object, ...]
-    function: VectorFunction = field(compare=False)
-    nest: Nest = field(compare=False)
-    chain: Chain = field(compare=False)
-
-
-@lru_cache(maxsize=1024)
-def _lanes_follow(lanes: _LaneMap) -> bool:
-    """Return whether the stores of a kernel are the chain's results; it is run once for all policies."""
-    return _follows(lanes.function, lanes.nest, lanes.chain)
-
-
 def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
     """Return the steps between loads and stores of a trip, None if they differ or no chain has them."""
-    state, chains = _started(function), dict[str, Chain]()
-    state.scalars.update(nest.counters)
-    for operation in nest.row:
-        state.step(operation)
+    run, chains = FunctionRun(function, np.zeros(0, np.uint8)), dict[str, Chain]()
+    run.begin_row(nest)
     stored: set[Chain | None] = set()
     for node in nest.trip:
         sources = [name for name in node.operands if name in chains]
@@ -273,11 +270,9 @@ def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
             case "vsts":
                 stored.add(chains.get(node.operands[0]))
             case "vcvt" | "vtrc" if sources:
-                (src, dst), policy = conversion_of(node, function.policies)
-                before = chains[sources[0]]
-                if _format_after(before, function.source_format) != src:
+                step, before = step_of(node, function.policies), chains[sources[0]]
+                if _format_after(before, function.source_format) != step.formats[0]:
                     return None
-                step = IntegralStep(dst, policy) if node.mnemonic == "vtrc" else ConvertStep(src, dst, policy)
                 chains[node.results[0]] = (*before, step)
             case name if sources:
                 source_chains = {chains[source] for source in sources}
@@ -287,11 +282,12 @@ def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
                 if name == "vand":
                     if bits != _bits(_format_after(chain, function.source_format)):
                         return None
-                    constant = next(state.registers[operand] for operand in node.operands if operand in state.registers)
+                    values = [run.values.get(operand) for operand in node.operands]
+                    constant = next(value for value in values if isinstance(value, VectorRegister))
                     chain = (*chain, MaskStep(int(constant.lanes(bits)[0])))
                 chains.update(dict.fromkeys(node.results, chain))
             case _:
-                state.step(node)
+                run.step(node)
     return stored.pop() if len(stored) == 1 else None
 
 
@@ -322,7 +318,7 @@ def _follows(function: VectorFunction, nest: Nest, chain: Chain) -> bool:
         wanted = memory.copy()
         _write(wanted, destination, apply_chain(chain, codes[:, :count]))
         try:
-            run_nest(function, part, _started(function), memory)
+            FunctionRun(function, memory).nest(part)
         except TileError:
             return False
         if not np.array_equal(memory, wanted):
@@ -352,14 +348,6 @@ def _probes(chain: Chain, fmt: Format, count: int) -> Iterator[Codes]:
         yield digits[elements // power % digits.size][None]
         power *= digits.size
     yield np.roll(digits, 1)[elements % digits.size][None]
-
-
-def _started(function: VectorFunction) -> RegisterState:
-    """Return the registers after the setup of a function."""
-    state = RegisterState(function.policies)
-    for operation in function.setup:
-        state.step(operation)
-    return state
 
 
 def _format_after(chain: Chain, source: Format) -> Format:
@@ -441,22 +429,16 @@ def convert_whole(whole: WholeTile, buffer: Bytes) -> None:
 def apply_chain(chain: Chain, codes: Codes) -> Codes:
     """Return codes of any shape after every step."""
     for step in chain:
-        match step:
-            case ConvertStep(src, dst, policy):
-                codes = convert_codes(codes, src, dst, policy)
-            case IntegralStep(fmt, policy):
-                codes = round_to_integral_codes(codes, fmt, policy)
-            case MaskStep(mask):
-                codes = codes & codes.dtype.type(mask)
+        codes = step.apply(codes)
     return codes
 
 
 def _fills_zeros(function: VectorFunction, filled: int) -> bool:
     """Return whether the nests before the last write only zeros to the first `filled` bytes of the destination."""
-    state = _started(function)
     memory = np.full(filled + REGISTER_BYTES, 255, np.uint8)
+    run = FunctionRun(replace(function, source=0, destination=0), memory)
     for nest in function.nests[:-1]:
-        run_nest(replace(function, source=0, destination=0), nest, state, memory)
+        run.nest(nest)
     return not memory[:filled].any() and bool((memory[filled:] == 255).all())
 
 

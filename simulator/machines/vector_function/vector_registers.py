@@ -178,6 +178,11 @@ class Operands:
         """Bits of a lane of the operands."""
         return self.element.storage_bits
 
+    @property
+    def lanes(self) -> tuple[Codes, ...]:
+        """The codes in each register."""
+        return tuple(register.lanes(self.bits) for register in self.registers)
+
 
 _HALF_WORDS = {"LOWER": 0, "HIGHER": 1, "UPPER": 1}
 

@@ -19,7 +19,7 @@ from castsim.machines.vector_function.function_operations import (
     number_of,
     width_of,
 )
-from castsim.machines.vector_function.values import conversion_of
+from castsim.machines.vector_function.values import step_of
 from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics.policy import InfinityWrap, Policy
 from castsim.targets.description import with_options
@@ -382,7 +382,8 @@ class NamedRegisters:
         self.define_mask(result, 2 * mask.bits, "punpack", [mask.use], half="LOWER")
 
     def _convert(self, operation: MicroOperation) -> None:
-        (src, dst), policy = conversion_of(operation, self.policies)
+        step = step_of(operation, self.policies)
+        (src, dst), policy = step.formats, step.policy
         (name, predicate), (result,) = operation.operands, operation.results
         source, mask = self.use(name, src.name), self.mask(predicate)
         if operation.mnemonic == "vtrc":

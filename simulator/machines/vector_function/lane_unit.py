@@ -1,6 +1,6 @@
-"""The vector unit of micro programs with values: every instruction is executed on registers of bytes.
+"""The lane unit: it executes the vector instructions of micro programs and of tile functions on registers of bytes.
 
-Operations of dialects are first lowered. Source: docs/reference/micro.md sections 3 to 5 and 9.
+Source: docs/reference/micro.md sections 3 to 5.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.interpreter.vector_unit import (
-    Body,
     Followed,
     MicroMemory,
     SeparateRunsError,
@@ -25,9 +24,8 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.dialects import dialect_module
-from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
-from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour
+from castsim.isa.pto.micro_forms import OPAQUE, ROWS
+from castsim.isa.pto.micro_words import Conversion, conversion
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
@@ -43,8 +41,6 @@ from castsim.isa.pto.value_types import (
 from castsim.machines.program_recorder import execute_tile, no_strided
 from castsim.machines.vector_function import loads_stores as access
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
-from castsim.machines.vector_function.plan import ctrl_of_level
-from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
 from castsim.machines.vector_function.vector_registers import (
     Operands,
     PredicateRegister,
@@ -109,60 +105,6 @@ class Alignment:
     stored: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LaneUnits:
-    """Vector units of a chip; see `castsim.machines.mechanisms.VectorUnits`."""
-
-    target: VectorFunctionTarget
-
-    def unit(self, memory: MicroMemory, casts: CastTally | None = None) -> LaneUnit:
-        """Return a unit that computes values."""
-        return LaneUnit(memory, self.target, None if casts is None else ConversionCounts(casts))
-
-    def recorder(self, *, as_written: bool) -> ScopeRecorder:
-        """Return a recorder of a program for the engines; without flags, it runs unchanged or waits for bytes."""
-        return ScopeRecorder(self.target, as_written)
-
-    def control_at_start(self, *, saturating: bool) -> int:
-        """Return CTRL according to the options; the tool chain clears its bit 60 at the head of functions with a `sat`
-        (docs/reference/micro.md section 3.4)."""
-        start = ctrl_of_level(self.target, "micro")
-        return start & ~(1 << self.target.control.saturation_global) if saturating else start
-
-    def lowered(self, function: pto.Function) -> pto.Function:
-        """Return a function with the operations of dialects replaced by vector instructions."""
-        strided = next(
-            (node for node in pto.nodes(function.body or ()) if isinstance(node, pto.StridedStatement)), None
-        )
-        if strided is not None:
-            raise no_strided(self.target, strided)
-        operations = [node for node in pto.nodes(function.body or ()) if isinstance(node, pto.DialectOperation)]
-        for dialect in dict.fromkeys(node.dialect for node in operations):
-            function = dialect_module(dialect, "lowering").lower_function(function)
-        for node in micro_operations(function.body or ()):
-            if node.mnemonic == "vcvt":
-                self._check_pair(node)
-        return function
-
-    def _check_pair(self, node: MicroOperation) -> None:
-        """Reject a conversion that the target supports only with an option, if that is not set."""
-        kinds = (node.operand_types[0], node.result_types[0])
-        src, dst = (kind.element for kind in kinds if isinstance(kind, VectorType))
-        if (src, dst) not in INTERFACE_CONVERSIONS or self.target.option("interface_casts") == "accept":
-            return
-        if self.target.interface_cast(src, dst, level="micro") is None:
-            raise IllegalError(f"{self.target.name} has no vcvt {src} -> {dst}", span=node.span)
-        raise IllegalError(
-            f"vcvt {src} -> {dst}: the vendor's verifier rejects this pair, another source lists it{detour(src, dst)}",
-            span=node.span,
-            legal=("option interface_casts=accept",),
-        )  # fmt: skip
-
-    def body_cycles(self, body: Body) -> int:
-        """Return the cycles of a body of a published table."""
-        return body_cycles(body, self.target)
-
-
 @dataclass(slots=True)
 class LaneUnit(Followed):
     """Executor of instructions on `memory`'s buffer; see `castsim.execution.interpreter.vector_unit.VectorUnit`."""
@@ -172,7 +114,7 @@ class LaneUnit(Followed):
     conversions: ConversionCounts | None = None
     counted: int = 0
     """Number of bytes that the last `vsqz` kept: the register AR."""
-    _plans: dict[int, _ExecutionPlan] = field(default_factory=dict)
+    _plans: dict[int, tuple[Operands, tuple[str, ...]]] = field(default_factory=dict)
 
     def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Execute an instruction.
@@ -191,8 +133,8 @@ class LaneUnit(Followed):
         """
         if issue.address is not None:
             raise SeparateRunsError
-        found = [run(self, _of_run(issue, number)) for number in range(self.memory.runs)]
-        return tuple(_stacked(results) for results in zip(*found, strict=True))
+        results = [run(self, _of_run(issue, number)) for number in range(self.memory.runs)]
+        return tuple(_stacked(values) for values in zip(*results, strict=True))
 
     def strided(self, node: pto.StridedStatement, operands: tuple[Value, ...], control: int) -> int:
         """Refuse an instruction of A2/A3."""
@@ -211,34 +153,31 @@ class LaneUnit(Followed):
         plan = self._plans.get(id(node))
         if plan is None:
             plan = self._plans[id(node)] = _planned(node, self.target)
-        given = issue.operands
-        plain = plan.operands
+        given, (plain, kinds) = issue.operands, plan
+        scalars = [operand.value for operand in given if isinstance(operand, DependentScalar)]
         operands = Operands(
             plain.name, plain.element, plain.result, plain.width, plain.target,
             tuple(operand for operand in given if isinstance(operand, VectorRegister)),
             tuple(operand for operand in given if isinstance(operand, PredicateRegister)) or plain.masks,
-            tuple(code(operand) for operand, code in zip(given, plan.codes, strict=True) if code is not None),
+            tuple(_code(value, kinds[index]) if kinds else int(value) for index, value in enumerate(scalars)),
             plain.words, issue.control,
         )  # fmt: skip
         if node.mnemonic == "vsqz":
             self.counted = squeezed_bytes(operands.masks[0], operands.width)
-        with heard_by(None if self.conversions is None else self.conversions.listener(node, operands)):
+        if self.conversions is None:
             results = execute(operands)
+        else:
+            with heard_by(self.conversions.listener(node, operands)):
+                results = execute(operands)
         return tuple(result_value for result_value in results if not isinstance(result_value, int))
 
 
-@dataclass(frozen=True, slots=True)
-class _ExecutionPlan:
-    """The common properties of all executions of an instruction of the text; `codes` converts scalars.
+def _planned(node: MicroOperation, target: VectorFunctionTarget) -> tuple[Operands, tuple[str, ...]]:
+    """Return the operands of an instruction of the text before any has a value, and the types of its scalars.
 
-    The masks of its operands are those of an unmasked instruction: all lanes.
+    Its masks are those of an unmasked instruction: all lanes. Lines of kernels state types of results only; their
+    scalars are integers.
     """
-
-    operands: Operands
-    codes: tuple[Callable[[Value], int] | None, ...]
-
-
-def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPlan:
     name = node.mnemonic
     row = ROWS[name]
     plain = row.family or name
@@ -250,9 +189,14 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPl
     result = _element(results) if results else element
     masks = [kind for kind in (*node.operand_types, *node.result_types) if isinstance(kind, MaskType)]
     width = row.width or (masks[0].bits if masks else min(32, element.storage_bits))
-    words = tuple(word for _, word in node.attributes)
-    operands = Operands(plain, element, result, width, target, masks=(every_lane(width),), words=words)
-    return _ExecutionPlan(operands, tuple(_coder(kind) for kind in node.operand_types))
+    words = tuple(word for key, word in node.attributes if key != "number")
+    kinds = tuple(kind.name for kind in node.operand_types if isinstance(kind, ScalarType))
+    return Operands(plain, element, result, width, target, masks=(every_lane(width),), words=words), kinds
+
+
+def _code(value: float, kind: str) -> int:
+    """Return a scalar operand as functions of lanes take it: the code of a float, an integer unchanged."""
+    return bits_of(value, kind) if kind in FLOATS else int(value)
 
 
 def _element(kinds: list[VectorType]) -> Format:
@@ -261,21 +205,6 @@ def _element(kinds: list[VectorType]) -> Format:
         return _NO_FORMAT
     fmt = element_format(kinds[0].element)
     return FORMATS[f"u{fmt.bits}"] if isinstance(fmt, PairFormat) else fmt
-
-
-def _coder(kind: object) -> Callable[[Value], int] | None:
-    """Return the converter of a scalar operand: the code of a float, an integer unchanged."""
-    if not isinstance(kind, ScalarType):
-        return None
-    name = kind.name
-    if name in FLOATS:
-        return lambda value: bits_of(_number(value), name)
-    return lambda value: int(_number(value))
-
-
-def _number(value: Value) -> int | float:
-    assert isinstance(value, DependentScalar)
-    return value.value
 
 
 # Instructions on registers of several runs.
@@ -299,10 +228,10 @@ def _for_all(issue: VectorIssue) -> bool:
 def _of_run(issue: VectorIssue, number: int) -> VectorIssue:
     """Return an instruction with the operands of one run."""
     operands = (
-        VectorRegister(each.data[number], each.defined)
-        if isinstance(each, VectorRegister) and each.data.ndim > 1
-        else each
-        for each in issue.operands
+        VectorRegister(operand.data[number], operand.defined)
+        if isinstance(operand, VectorRegister) and operand.data.ndim > 1
+        else operand
+        for operand in issue.operands
     )
     return replace(issue, operands=tuple(operands))
 
@@ -315,16 +244,16 @@ def _stacked(results: Sequence[Value]) -> Value:
     """
     first = results[0]
     if isinstance(first, VectorRegister):
-        registers = [each for each in results if isinstance(each, VectorRegister)]
-        if all(np.array_equal(each.defined, first.defined) for each in registers):
-            return VectorRegister(np.stack([each.data for each in registers]), first.defined)
+        registers = [value for value in results if isinstance(value, VectorRegister)]
+        if all(np.array_equal(register.defined, first.defined) for register in registers):
+            return VectorRegister(np.stack([register.data for register in registers]), first.defined)
     elif isinstance(first, PredicateRegister):
-        masks = [each for each in results if isinstance(each, PredicateRegister)]
-        if all(np.array_equal(each.bits, first.bits) for each in masks) and all(
-            np.array_equal(each.defined, first.defined) for each in masks
+        masks = [value for value in results if isinstance(value, PredicateRegister)]
+        if all(np.array_equal(mask.bits, first.bits) for mask in masks) and all(
+            np.array_equal(mask.defined, first.defined) for mask in masks
         ):
             return first
-    elif all(each == first for each in results):
+    elif all(value == first for value in results):
         return first
     raise SeparateRunsError
 
@@ -416,20 +345,30 @@ def _lanes_taken(issue: VectorIssue, width: int) -> PredicateRegister:
 
 def _convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     source, result = _vector_types(issue)[:2]
-    node = issue.node
-    pair = conversion(source.element, result.element)
-    part, rounding, saturation = (node.word(key) for key in ("part", "rnd", "sat"))
-    register = convert(
-        _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target, ctrl=issue.control,
-        seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
-    )  # fmt: skip
-    return (register,)
+    rounding, saturation = issue.node.word("rnd"), issue.node.word("sat")
+    return _converted(
+        unit, issue, _registers(issue)[0], conversion(source.element, result.element), rounding, saturation
+    )
+
+
+def _converted(
+    unit: LaneUnit,
+    issue: VectorIssue,
+    source: VectorRegister,
+    pair: Conversion,
+    rounding: str | None,
+    saturation: str | None,
+) -> tuple[Value, ...]:
+    seen = None if unit.conversions is None else unit.conversions.of(issue.node, pair, issue.control)
+    part, mask = issue.node.word("part"), _mask(issue)
+    result = convert(source, pair, part, mask, rounding, saturation, target=unit.target, ctrl=issue.control, seen=seen)
+    return (result,)
 
 
 def _scale_and_convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     """`vmulscvt`: x * s as f16 in the even or odd lanes, rounded by option `scaled_conversion_rounding`; `rnd` R and
     `sat` NOSAT unless stated."""
-    node, pair, source = issue.node, conversion("f32", "f16"), _registers(issue)[0]
+    source, rounding, saturation = _registers(issue)[0], issue.node.word("rnd"), issue.node.word("sat")
     scalar = next(operand for operand in issue.operands if isinstance(operand, DependentScalar))
     factor = np.array(bits_of(scalar.value, "f32"), "<u4").view("<f4")
     with np.errstate(all="ignore"):
@@ -439,12 +378,8 @@ def _scale_and_convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     first = Rounding.ODD if unit.target.option("scaled_conversion_rounding") == "once" else Rounding.RINT
     policy = Policy(rounding=first, overflow=Overflow.SPECIAL)
     product = convert_codes(exact.view("<u8"), format_named("f64"), format_named("f32"), policy)
-    register = convert(
-        register_of(product, source.defined_lanes(32)), pair, node.word("part"), _mask(issue), node.word("rnd") or "R",
-        node.word("sat") or "NOSAT", target=unit.target, ctrl=issue.control,
-        seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
-    )  # fmt: skip
-    return (register,)
+    register = register_of(product, source.defined_lanes(32))
+    return _converted(unit, issue, register, conversion("f32", "f16"), rounding or "R", saturation or "NOSAT")
 
 
 def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
