@@ -1,4 +1,4 @@
-"""JSON documents: classes that define and document the keys of an object, and take their values from a result."""
+"""JSON documents: records whose fields, documented beside them, are the keys of an object."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
+from inspect import get_annotations
 from operator import attrgetter
 from pathlib import PurePath
 from types import UnionType
-from typing import Annotated, Any, ClassVar, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from castsim.execution.timing import Cause
-from castsim.isa.dataclass import dataclass, field, fields, is_dataclass
+from castsim.isa.dataclass import MISSING, dataclass, field, fields, is_dataclass
 from castsim.isa.formats import Format
 from castsim.targets.description import Table, TargetHeader
 
@@ -41,30 +54,77 @@ class KeyMeaning:
     """The meaning of a key of a document.
 
     `source` reads the value from the reported object; None means the attribute of the same name. An `optional` key may
-    be absent. `alias` is the key if Python reserves its name.
+    be absent. `alias` is the key if Python reserves its name. Tables show the key in a column with this `heading`,
+    its numbers in this `form`.
     """
 
     text: str
-    source: Callable[[Any], object] | None
-    optional: bool
-    alias: str
+    source: Callable[[Any], object] | None = None
+    optional: bool = False
+    alias: str = ""
+    heading: str = ""
+    form: str = ""
 
 
 def says(
-    text: str = "", of: str | Callable[[Any], object] | None = None, *, optional: bool = False, alias: str = ""
+    text: str = "",
+    of: str | Callable[[Any], object] | None = None,
+    *,
+    optional: bool = False,
+    alias: str = "",
+    heading: str = "",
+    form: str = "",
+    default: Any = MISSING,
 ) -> Any:  # whose result stands for every type
     """Return a field with the meaning of its key, which replaces the text below it; also for dataclasses.
 
     `of` gives the source of the value: a path of attributes or a function of the reported object; None: the attribute
-    of the same name. An `optional` key is left out if its value is `ABSENT` or it has no source.
+    of the same name. An `optional` key is left out if its value is `ABSENT` or it has no source. See `KeyMeaning` for
+    the others.
     """
-    return field(metadata={_KEY: KeyMeaning(text, attrgetter(of) if isinstance(of, str) else of, optional, alias)})
+    source = attrgetter(of) if isinstance(of, str) else of
+    return field(default=default, metadata={_KEY: KeyMeaning(text, source, optional, alias, heading, form)})
+
+
+def apart(*, default: Any = MISSING, default_factory: Any = MISSING, compare: bool = True) -> Any:
+    """Return a field of a record that is not a key of its document."""
+    return field(default=default, default_factory=default_factory, compare=compare, metadata={_KEY: None})
+
+
+class DerivedKey(property):
+    """A property of a record that is a key of its document."""
+
+    def __init__(self, meaning: KeyMeaning) -> None:
+        super().__init__(meaning.source, doc=meaning.text)
+        self.metadata = {_KEY: meaning}
+
+
+def derived(
+    text: str,
+    of: str | Callable[[Any], object],
+    *,
+    alias: str = "",
+    heading: str = "",
+    form: str = "",
+    init: Literal[False] = False,
+) -> Any:  # as for `says`
+    """Return a key of a record whose value is computed: by a path of attributes or a function of the record."""
+    assert not init  # which tells type checkers that no argument sets it
+    source = attrgetter(of) if isinstance(of, str) else of
+    return DerivedKey(KeyMeaning(text, source, alias=alias, heading=heading, form=form))
 
 
 class Keys:
-    """A JSON object with exactly these keys; the text beside or below a key is its meaning."""
+    """A JSON object with exactly these keys; the text beside or below a key is its meaning.
+
+    A `record` is such an object; others take the values of their keys from the reported object.
+    """
 
     __slots__ = ()
+
+    def as_json(self) -> Document:
+        """Return the record as JSON."""
+        return self.of(self)
 
     @classmethod
     def further_keys(cls) -> Sequence[type[Keys]]:
@@ -100,15 +160,18 @@ class Keys:
 class CommandDocument(Keys):
     """A document that a command writes; `name` and `version` of its class are its own."""
 
+    __slots__ = ()
+
     NAME: ClassVar[str]
     VERSION: ClassVar[int]
     """Its `schema_version`, which grows with every change of the structure."""
 
     def __init_subclass__(cls, *, name: str = "", version: int = 1) -> None:
         super().__init_subclass__()
-        if name:  # else what several forms have in common
+        if name:
             cls.NAME, cls.VERSION = name, version
-            FORMS[name] = cls
+        if "NAME" in vars(cls):  # else what several forms have in common; a record is created again, with slots
+            FORMS[cls.NAME] = cls
 
     schema_version: int = says(
         "Version of the shape of this document; it grows with every change of the shape.", lambda _: ABSENT
@@ -133,15 +196,12 @@ def keys_of(form: type[Keys]) -> Mapping[str, tuple[KeyMeaning, Any, Callable[[A
         return _KEYS[form]
     hints = get_type_hints(form, include_extras=True)
     own = {name: attribute for base in reversed(form.__mro__) for name, attribute in vars(base).items()}
-    documented = own | getattr(form, "__dataclass_fields__", {})
+    declared = own | getattr(form, "__dataclass_fields__", {})
     keys = {
-        name: (
-            documented[name].metadata.get(_KEY, _UNTOLD) if name in documented else _UNTOLD,
-            hint,
-            _form_of(hint) or json_of,
-        )
+        name: (meaning, hint, _form_of(hint) or json_of)
         for name, hint in hints.items()
         if get_origin(hint) is not ClassVar
+        and (meaning := getattr(declared.get(name), "metadata", {}).get(_KEY, _UNTOLD)) is not None
     }
     for part in form.further_keys():
         keys |= keys_of(part)
@@ -149,7 +209,27 @@ def keys_of(form: type[Keys]) -> Mapping[str, tuple[KeyMeaning, Any, Callable[[A
     return keys
 
 
-_UNTOLD = KeyMeaning("", None, optional=False, alias="")
+_UNTOLD = KeyMeaning("")
+
+_Record = TypeVar("_Record", bound=Keys)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(says, derived, apart))
+def record(form: type[_Record]) -> type[_Record]:
+    """Return a class as a record: a frozen dataclass with slots, created by keywords, that is its document."""
+    hints = get_annotations(form)
+    form.__annotations__ = {
+        name: hint for name, hint in hints.items() if not isinstance(vars(form).get(name), DerivedKey)
+    }
+    declared = dataclass(frozen=True, slots=True, kw_only=True)(form)
+    declared.__annotations__ = hints
+    return declared
+
+
+def extended(form: type[_Record], base: Keys, **further: object) -> _Record:
+    """Return a record with the fields of another one, and further ones."""
+    shared = {entry.name: getattr(base, entry.name) for entry in fields(form) if hasattr(base, entry.name)}
+    return form(**(shared | further))
 
 
 def _form_of(hint: Any) -> Callable[[Any], Json] | None:
@@ -162,7 +242,7 @@ def _form_of(hint: Any) -> Callable[[Any], Json] | None:
     form = inner[-1]
     if get_origin(hint) in (Union, UnionType):
         return lambda value: None if value is None else form(value)
-    if get_origin(hint) is dict:
+    if get_origin(hint) in (dict, Mapping):
         return lambda value: {_name(key): form(item) for key, item in value.items()}
     return lambda value: [form(item) for item in value]
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from rich.console import Group, RenderableType
 from rich.text import Text as StyledText
 
-from castsim.reports.documents import Json
+from castsim.reports.documents import Json, Keys, keys_of
 from castsim.reports.pages.blocks import (
     Block,
     Cell,
@@ -136,6 +136,17 @@ def _value(entry: Entry, column: Column) -> Any:
 def same(*keys: str) -> Columns:
     """Return columns whose headings are their keys."""
     return dict(zip(keys, keys, strict=True))
+
+
+def columns_of(form: type[Keys], *names: str) -> Columns:
+    """Return the columns of an object's keys that have a heading, or of the named ones in their order."""
+    keys = {name: (meaning.alias or name, meaning) for name, (meaning, _, _) in keys_of(form).items()}
+    chosen = [keys[name] for name in names or keys]
+    return {
+        meaning.heading: f"{{{name}:{meaning.form}}}" if meaning.form else name
+        for name, meaning in chosen
+        if meaning.heading
+    }
 
 
 _DECIMAL = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]\d+)?")

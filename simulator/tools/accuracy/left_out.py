@@ -26,7 +26,7 @@ from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, 
 from castsim.tools.accuracy.accuracy_assessment import (
     Accuracy,
     AssessedRow,
-    Statistics,
+    Counted,
     assess_row,
     shape_of,
     simulated,
@@ -82,7 +82,7 @@ class Fold:
     undecided: tuple[str, ...] = ()
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> Counted:
         """Errors of the rows left out."""
         return simulated(self.rows)
 
@@ -199,7 +199,14 @@ class _FactModel:
     def predicted(self, values: Values, numbers: Collection[int]) -> tuple[AssessedRow, ...]:
         """Return rows with the cycles predicted by values."""
         return tuple(
-            AssessedRow(self._rows[number], convention, valid_rows, valid_cols, self._simulated(values, number))
+            AssessedRow(
+                row=self._rows[number],
+                target=self._target.name,
+                convention=convention,
+                simulated_rows=valid_rows,
+                simulated_cols=valid_cols,
+                simulated_cycles=self._simulated(values, number),
+            )
             for number, (convention, _, _, valid_rows, valid_cols) in enumerate(self._shapes)
             if number in numbers
         )

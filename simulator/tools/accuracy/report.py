@@ -1,35 +1,26 @@
-"""Accuracy and cross-validation as JSON, from which pages are built; a calibration as JSON and as text."""
+"""Accuracy and cross-validation as JSON, from which pages are built."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.documents import CommandDocument, Document, Keys, extended, record, says
 from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
 from castsim.targets.description import SourceKind
 from castsim.targets.loader import intervals
 from castsim.tools.accuracy.accuracy_assessment import Accuracy as AccuracyTable
-from castsim.tools.accuracy.accuracy_assessment import AssessedRow, Statistics, by_evidence, predicted, simulated
+from castsim.tools.accuracy.accuracy_assessment import (
+    AssessedRow,
+    Counted,
+    ErrorCurve,
+    Errors,
+    by_evidence,
+    predicted,
+    simulated,
+)
 from castsim.tools.accuracy.left_out import CrossValidation
 from castsim.tools.distribution.origins import Origins
-
-PLACES = 4
-"""Number of decimals of a percentage."""
-
-
-class Errors(Keys):
-    """Statistics of the sizes of errors."""
-
-    mean: Percent = says("Mean error.", lambda found: round(found.mean, PLACES))
-    median: Percent = says("Median error.", lambda found: round(found.median, PLACES))
-    max: Percent = says("Largest error.", lambda found: round(found.maximum, PLACES))
-
-
-class Counted(Errors):
-    """Errors and the number of their rows."""
-
-    rows: int = says("Number of rows.")
 
 
 class MeasuredTable(Errors):
@@ -49,49 +40,11 @@ class MeasuredTable(Errors):
     )
 
 
-class MeasuredRow(Keys):
+@record
+class MeasuredRow(AssessedRow):
     """A published figure and its simulation."""
 
-    target: str = says("Name of the target.")
-    columns: dict[str, int | float | str | None] = says(
-        of=lambda one: {name: _typed(text) for name, text in one.row.cells.items()}
-    )
-    """The row as in the table, by column name."""
-    operation: str = says("The operation.", "row.label")
-    measured_cycles: Cycles = says("The published figure.", "row.measured_cycles")
-    fitted: bool = says("Whether facts of the target were fitted to it.", "row.fitted")
-    source_kind: SourceKind | None = says(
-        "Source of the published cycles; null if the table has none.", "row.source_kind"
-    )
-    convention: str = says("Convention of the row.")
-    simulated_rows: int = says("Rows simulated.")
-    simulated_cols: int = says("Columns simulated.")
-    simulated_cycles: Cycles = says("The simulation's figure.")
-    error_percent: Percent = says(
-        "Error relative to the published figure; positive if the simulation is higher.",
-        lambda one: round(one.error, PLACES),
-    )
-    public_model_error_percent: Percent | None = says(
-        of=lambda one: None if one.predicted_error is None else round(one.predicted_error, PLACES)
-    )
-    """Error of the public cost model; null if the model has no value."""
-    reason: str | None = says(of=lambda one: one.reason or None)
-    """Reason for the deviation; null if it is unknown, or there is no deviation."""
     computed_by: int = says("The worker that simulated it: its index in `workers`, from 0.")
-
-
-class ErrorCurve(Errors):
-    """The rows of one operation, type pair and path, with their statistics."""
-
-    target: str = says("Name of the target.")
-    operation: str = says("The operation.")
-    src: str = says("Name of the source format.")
-    dst: str = says("Name of the destination format.")
-    path: str = says("Class of the shape.")
-    rows: int = says("Number of rows.")
-    public_model: Errors | None = says(
-        "The same statistics of the public cost model; null if it does not cover the rows."
-    )
 
 
 class SourceErrors(Counted):
@@ -158,18 +111,11 @@ def accuracy_document(accuracies: Sequence[AccuracyTable]) -> Document:
         intervals=[known_interval for name in names for known_interval in intervals(name)],
         targets=[_target(accuracy) for accuracy in accuracies],
         rows=[
-            MeasuredRow.of(row, target=accuracy.target, computed_by=origins.place(by))
+            extended(MeasuredRow, row, computed_by=origins.place(by))
             for accuracy in accuracies
             for row, by in zip(accuracy.rows, accuracy.origins, strict=True)
         ],
-        curves=[
-            ErrorCurve.of(
-                curve.simulated, target=table.target, public_model=curve.predicted, operation=curve.operation,
-                src=curve.src, dst=curve.dst, path=curve.path,
-            )
-            for table in accuracies
-            for curve in table.curves
-        ],
+        curves=[curve for table in accuracies for curve in table.curves],
         public_model=predicted(every),
         workers=origins.documents(),
     )  # fmt: skip
@@ -189,19 +135,9 @@ def _target(accuracy: AccuracyTable) -> Document:
     )
 
 
-def _counted(rows: Iterable[AssessedRow]) -> Statistics | None:
+def _counted(rows: Iterable[AssessedRow]) -> Counted | None:
     kept = list(rows)
     return simulated(kept) if kept else None
-
-
-def _typed(text: str) -> int | float | str | None:
-    """Return the text of a cell as a number."""
-    if not text:
-        return None
-    if text.isascii() and text.isdigit():
-        return int(text)
-    whole, dot, part = text.partition(".")
-    return float(text) if dot and (whole + part).isascii() and (whole + part).isdigit() else text
 
 
 # Cross-validation as JSON: every fold with its fitted facts and its rows, and the statistics over all.
@@ -218,8 +154,7 @@ class PredictedRow(Keys):
     simulated_cols: int = says("Columns simulated.")
     simulated_cycles: Cycles = says("The simulation's figure.")
     error_percent: Percent = says(
-        "Error relative to the published figure; positive if the simulation is higher.",
-        lambda one: round(one.error, PLACES),
+        "Error relative to the published figure; positive if the simulation is higher.", "error"
     )
 
 
@@ -261,9 +196,3 @@ def cross_validation_document(validation: CrossValidation) -> Document:
             for fold in validation.folds
         ],
     )
-
-
-# A calibration as JSON: every parameter and every row, before and after.
-
-
-# A calibration as text: the parameters, the rows, and how far they are off before and after.

@@ -10,7 +10,6 @@ from rich.text import Text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Percent
 from castsim.reports.terminal import indented, table
-from castsim.tools.accuracy.report import PLACES
 from castsim.tools.calibrate.calibration import Calibration, misfits
 
 
@@ -63,16 +62,16 @@ def calibration_document(calibration: Calibration, out: str) -> Document:
         calibration,
         file=calibration.table.file,
         out=out,
-        residual_before_percent=round(calibration.deviation(calibration.before), PLACES),
-        residual_percent=round(calibration.deviation(calibration.after), PLACES),
+        residual_before_percent=calibration.deviation(calibration.before),
+        residual_percent=calibration.deviation(calibration.after),
         warnings=misfits(calibration),
         rows=[
             CalibratedRow.of(
                 row,
                 before_cycles=calibration.before[number],
                 after_cycles=calibration.after[number],
-                before_percent=round(before[number], PLACES),
-                after_percent=round(after[number], PLACES),
+                before_percent=before[number],
+                after_percent=after[number],
             )
             for number, row in enumerate(calibration.table.rows)
         ],

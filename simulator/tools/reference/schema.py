@@ -5,19 +5,23 @@ from __future__ import annotations
 import ast
 import json
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from importlib import import_module
 from inspect import cleandoc, getdoc, getsource
 from itertools import pairwise
+from pathlib import PurePath
 from textwrap import dedent
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from castsim.commands.feature import Feature, shipped_features
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format
 from castsim.reports.documents import CommandDocument, Document, Json, Keys, keys_of, says
 from castsim.reports.schemas.command_documents import Failure
+from castsim.targets.description import TargetHeader
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -110,6 +114,7 @@ _SIMPLE = {
     float: {"type": "number"},
     str: {"type": "string"},
     bool: {"type": "boolean"},
+    Decimal: {"type": "number"},
     type(None): {"type": "null"},
 }
 _ANYTHING = "JsonValue"
@@ -161,6 +166,8 @@ def _below(form: type) -> Iterator[tuple[str, str]]:
 
 def _typed(hint: Any, found: dict[str, Document]) -> Document:
     """Return the schema of a key's type; `Annotated` adds to that of the bare type."""
+    if isinstance(hint, type) and issubclass(hint, Format | TargetHeader | PurePath):  # written as their names
+        hint = str
     if hint in _SIMPLE:
         return dict(_SIMPLE[hint])
     inner = get_args(hint)
@@ -174,9 +181,9 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
             }
         case origin if origin is Literal:
             made = {"enum": list(inner), "type": "string"}
-        case origin if origin in (list, Sequence):
+        case origin if origin in (list, Sequence, tuple):
             made = {"items": _typed(inner[0], found), "type": "array"}
-        case origin if origin is dict:
+        case origin if origin in (dict, Mapping):
             names, values = (_typed(each, found) for each in inner)
             made = {"additionalProperties": values, "type": "object"}
             if "pattern" in names:
