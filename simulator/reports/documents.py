@@ -166,10 +166,13 @@ class CommandDocument(Keys):
     VERSION: ClassVar[int]
     """Its `schema_version`, which grows with every change of the structure."""
 
-    def __init_subclass__(cls, *, name: str = "", version: int = 1) -> None:
+    TITLE: ClassVar[str]
+    """Its name in schemas."""
+
+    def __init_subclass__(cls, *, name: str = "", version: int = 1, title: str = "") -> None:
         super().__init_subclass__()
         if name:
-            cls.NAME, cls.VERSION = name, version
+            cls.NAME, cls.VERSION, cls.TITLE = name, version, title or cls.__name__
         if "NAME" in vars(cls):  # else what several forms have in common; a record is created again, with slots
             FORMS[cls.NAME] = cls
 

@@ -20,7 +20,7 @@ def bundle() -> str:
         for name, each in form_schema(form)["$defs"].items()
     }
     documents = {
-        command: [{"$ref": f"#/$defs/{form.__name__}"} for form in forms] for command, forms in every_command()
+        command: [{"$ref": f"#/$defs/{form.TITLE}"} for form in forms] for command, forms in every_command()
     }
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "documents": documents}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(each)}" for name, each in sorted(definitions.items()))

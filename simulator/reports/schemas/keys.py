@@ -6,6 +6,7 @@ from typing import Annotated, TypeAlias
 
 from castsim.execution.timing import Cause
 from castsim.isa.dataclass import dataclass
+from castsim.isa.formats import Format
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.reports.documents import Keys, identifier, says
 from castsim.targets.description import Status
@@ -28,6 +29,9 @@ Column: TypeAlias = Annotated[int, ("minimum", 1)]
 
 Name: TypeAlias = Annotated[str, ("pattern", r"^\S+$")]
 """Key of an object whose keys are names without blanks."""
+
+FormatName: TypeAlias = Annotated[Format, ("pattern", r"^\S+$")]
+"""A format, written as its name."""
 
 CauseName: TypeAlias = Annotated[str, ("enum", tuple(map(identifier, Cause)))]
 """A cause of cycles."""

@@ -103,7 +103,7 @@ def form_schema(*forms: type[CommandDocument]) -> Document:
     choices: list[Json] = []
     for form in forms:
         choices.append(_reference(form, schemas))
-        properties = schemas[form.__name__]["properties"]
+        properties = schemas[form.TITLE]["properties"]
         assert isinstance(properties, dict)
         properties["schema_version"] |= {"const": form.VERSION}
     return {"$schema": DRAFT, "anyOf": choices, "$defs": dict(sorted(schemas.items()))}
@@ -122,7 +122,7 @@ _ANYTHING = "JsonValue"
 
 def _reference(form: type, schemas: dict[str, Document]) -> Document:
     """Return a reference to the definition of an object, an enumeration or, for `object`, of anything."""
-    name = _ANYTHING if form is object else form.__name__
+    name = _ANYTHING if form is object else vars(form).get("TITLE", form.__name__)
     if name not in schemas:
         schemas[name] = {}
         if issubclass(form, Keys):
@@ -191,7 +191,9 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
             if "enum" in names:
                 made["propertyNames"] = {"enum": names["enum"]}
         case _:
-            made = {"anyOf": [_typed(each, found) for each in inner]}
+            kinds = [_typed(each, found) for each in inner]
+            distinct = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
+            made = {"anyOf": distinct} if distinct[1:] else distinct[0]
     return dict(sorted(made.items()))
 
 
