@@ -75,6 +75,7 @@ def says(
     heading: str = "",
     form: str = "",
     default: Any = MISSING,
+    default_factory: Any = MISSING,
 ) -> Any:  # whose result stands for every type
     """Return a field with the meaning of its key, which replaces the text below it; also for dataclasses.
 
@@ -83,7 +84,8 @@ def says(
     the others.
     """
     source = attrgetter(of) if isinstance(of, str) else of
-    return field(default=default, metadata={_KEY: KeyMeaning(text, source, optional, alias, heading, form)})
+    meaning = KeyMeaning(text, source, optional, alias, heading, form)
+    return field(default=default, default_factory=default_factory, metadata={_KEY: meaning})
 
 
 def apart(*, default: Any = MISSING, default_factory: Any = MISSING, compare: bool = True) -> Any:
@@ -217,21 +219,22 @@ _UNTOLD = KeyMeaning("")
 _Record = TypeVar("_Record", bound=Keys)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(says, derived, apart))
+@dataclass_transform(frozen_default=True, field_specifiers=(says, derived, apart))
 def record(form: type[_Record]) -> type[_Record]:
-    """Return a class as a record: a frozen dataclass with slots, created by keywords, that is its document."""
+    """Return a class as a record: a frozen dataclass with slots that is its document."""
     hints = get_annotations(form)
     form.__annotations__ = {
         name: hint for name, hint in hints.items() if not isinstance(vars(form).get(name), DerivedKey)
     }
-    declared = dataclass(frozen=True, slots=True, kw_only=True)(form)
+    declared = dataclass(frozen=True, slots=True)(form)
     declared.__annotations__ = hints
     return declared
 
 
 def extended(form: type[_Record], base: Keys, **further: object) -> _Record:
     """Return a record with the fields of another one, and further ones."""
-    shared = {entry.name: getattr(base, entry.name) for entry in fields(form) if hasattr(base, entry.name)}
+    names: Mapping[str, object] = form.__dataclass_fields__  # type: ignore[attr-defined]  # which every record has
+    shared = {name: getattr(base, name) for name in names if hasattr(base, name)}
     return form(**(shared | further))
 
 

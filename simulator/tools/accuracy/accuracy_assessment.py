@@ -133,9 +133,7 @@ class AssessedRow(Keys):
         _predicted_error,
         alias="public_model_error_percent",
     )
-    reason: str | None = says(
-        "Reason for the deviation; null if it is unknown, or there is no deviation.", default=None
-    )
+    reason: str | None = says("Reason for the deviation; null if it is unknown, or there is no deviation.")
 
 
 @record

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, arguments_checked, installed, missing_package
+from castsim.reports.documents import CommandDocument, Keys, record, says
+from castsim.reports.schemas.keys import Sha256
 from castsim.tools.distribution.distributing import MOST_WORKERS, Workers
 from castsim.tools.sweep.specification import read_specification
 
@@ -20,22 +21,18 @@ if TYPE_CHECKING:
 # The results of a sweep: the Parquet file, read back.
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """A finished sweep: `rows` rows, `failed` of them with an error, in the file `path`; its `ledger` is beside it.
+@record
+class Sweep(CommandDocument, name="sweep", title="SweepResults"):
+    """A finished sweep; its rows are in the Parquet file."""
 
-    `resumed` is the number of chunks that an earlier start finished, `chunks` that of all. `version` is that of
-    castsim, `facts_digest` a digest of the target descriptions: both are in the metadata of the file too.
-    """
-
-    path: Path
-    ledger: Path
-    rows: int
-    failed: int
-    chunks: int
-    resumed: int
-    version: str
-    facts_digest: str
+    path: Path = says("The Parquet file.", alias="out")
+    ledger: Path = says("The ledger of finished work, from which the same command resumes.")
+    rows: int = says("Rows of the results: points that are not excluded.")
+    failed: int = says("Number of failed rows.")
+    chunks: int = says("Number of chunks of points.")
+    resumed: int = says("Number of chunks finished by an earlier start.", alias="resumed_chunks")
+    version: str = says("The version of castsim.")
+    facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the rows as a pandas frame.
@@ -48,6 +45,27 @@ class Sweep:
         from castsim.tools.sweep.points import results_table  # noqa: PLC0415 - pyarrow is an extra
 
         return results_table(self.path).to_pandas()
+
+
+@record
+class Crossing(Keys):
+    """Two routes, the first faster below `x`, the second from `x` on."""
+
+    what: str = says("The common part of both routes, such as the type pair.")
+    below: str = says("The faster route below the crossing.")
+    above: str = says("The faster route from the crossing on.")
+    x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
+
+
+@record
+class SweepDrawn(CommandDocument, name="sweep-report"):
+    """The results of a sweep, drawn."""
+
+    report: str = says("The Parquet file.")
+    html: str = says("The page.")
+    rows: int = says("Rows of the results.")
+    failed: int = says("Number of failed rows.")
+    crossings: tuple[Crossing, ...] = says("Crossings at which another of two routes becomes faster.")
 
 
 @arguments_checked
