@@ -54,14 +54,14 @@ class KeyMeaning:
     """The meaning of a key of a document.
 
     `source` reads the value from the reported object; None means the attribute of the same name. An `optional` key may
-    be absent. `alias` is the key if Python reserves its name. Tables show the key in a column with this `heading`,
+    be absent. `key` is the key if it differs from the name. Tables show the key in a column with this `heading`,
     its numbers in this `form`.
     """
 
     text: str
     source: Callable[[Any], object] | None = None
     optional: bool = False
-    alias: str = ""
+    key: str = ""
     heading: str = ""
     form: str = ""
 
@@ -71,7 +71,7 @@ def says(
     of: str | Callable[[Any], object] | None = None,
     *,
     optional: bool = False,
-    alias: str = "",
+    key: str = "",
     heading: str = "",
     form: str = "",
     default: Any = MISSING,
@@ -84,7 +84,7 @@ def says(
     the others.
     """
     source = attrgetter(of) if isinstance(of, str) else of
-    meaning = KeyMeaning(text, source, optional, alias, heading, form)
+    meaning = KeyMeaning(text, source, optional, key, heading, form)
     return field(default=default, default_factory=default_factory, metadata={_KEY: meaning})
 
 
@@ -105,7 +105,7 @@ def derived(
     text: str,
     of: str | Callable[[Any], object],
     *,
-    alias: str = "",
+    key: str = "",
     heading: str = "",
     form: str = "",
     init: Literal[False] = False,
@@ -113,7 +113,7 @@ def derived(
     """Return a key of a record whose value is computed: by a path of attributes or a function of the record."""
     assert not init  # which tells type checkers that no argument sets it
     source = attrgetter(of) if isinstance(of, str) else of
-    return DerivedKey(KeyMeaning(text, source, alias=alias, heading=heading, form=form))
+    return DerivedKey(KeyMeaning(text, source, key=key, heading=heading, form=form))
 
 
 class Keys:
@@ -153,7 +153,7 @@ class Keys:
             else:
                 raise TypeError(f"no value for '{name}' of {cls.__name__} in a {type(reported).__name__}")
             if value is not ABSENT:
-                result[meaning.alias or name] = form(value)
+                result[meaning.key or name] = form(value)
         if given:
             raise TypeError(f"{cls.__name__} has no key named {', '.join(given)}")
         return result

@@ -140,7 +140,7 @@ def same(*keys: str) -> Columns:
 
 def columns_of(form: type[Keys], *names: str) -> Columns:
     """Return the columns of an object's keys that have a heading, or of the named ones in their order."""
-    keys = {name: (meaning.alias or name, meaning) for name, (meaning, _, _) in keys_of(form).items()}
+    keys = {name: (meaning.key or name, meaning) for name, (meaning, _, _) in keys_of(form).items()}
     chosen = [keys[name] for name in names or keys]
     return {
         meaning.heading: f"{{{name}:{meaning.form}}}" if meaning.form else name

@@ -33,7 +33,7 @@ Name: TypeAlias = Annotated[str, ("pattern", r"^\S+$")]
 FormatName: TypeAlias = Annotated[Format, ("pattern", r"^\S+$")]
 """A format, written as its name."""
 
-CauseName: TypeAlias = Annotated[str, ("enum", tuple(map(identifier, Cause)))]
+CauseName: TypeAlias = Annotated[Cause, ("enum", tuple(map(identifier, Cause))), ("type", "string")]
 """A cause of cycles."""
 
 Bits: TypeAlias = Annotated[str, ("pattern", "^0x[0-9a-f]+$")]
@@ -91,7 +91,7 @@ class StaleRead(Keys):
     """A read before its result is available, or of unwritten memory."""
 
     kind: StaleReadKind = says("Kind of the stale read.")
-    register_: str = says("The register, memory or state.", "place", alias="register")
+    register_: str = says("The register, memory or state.", "place", key="register")
     operand: str = says("The operand of the reader.", "role")
     reader: Site = says("The reading instruction.")
     writer: Site | None = says("The writing instruction; null if there is none.")

@@ -73,7 +73,7 @@ class Errors(Keys):
 
     mean: Percent = says("Mean error.", heading="mean %", form=".2f")
     median: Percent = says("Median error.", heading="median %", form=".2f")
-    maximum: Percent = says("Largest error.", alias="max", heading="max %", form=".2f")
+    maximum: Percent = says("Largest error.", key="max", heading="max %", form=".2f")
 
 
 @record
@@ -126,12 +126,12 @@ class AssessedRow(Keys):
     simulated_cols: int = says("Columns simulated.")
     simulated_cycles: Cycles = says("The simulation's figure.")
     error: Percent = derived(
-        "Error relative to the published figure; positive if the simulation is higher.", _error, alias="error_percent"
+        "Error relative to the published figure; positive if the simulation is higher.", _error, key="error_percent"
     )
     predicted_error: Percent | None = derived(
         "Error of the public cost model; null if the model has no value.",
         _predicted_error,
-        alias="public_model_error_percent",
+        key="public_model_error_percent",
     )
     reason: str | None = says("Reason for the deviation; null if it is unknown, or there is no deviation.")
 

@@ -63,7 +63,7 @@ class RejectedChange(Keys):
     why: str = says("The reason why it is not offered.")
 
 
-HowKept: TypeAlias = Annotated[str, ("enum", tuple(how.value for how in SuggestionEvidence))]
+HowKept: TypeAlias = Annotated[SuggestionEvidence, ("enum", tuple(SuggestionEvidence)), ("type", "string")]
 """Evidence that the outputs stay the same."""
 
 
@@ -94,7 +94,7 @@ class Change(Keys):
     @property
     def evidence(self) -> str:
         """Evidence that the outputs stay the same, in words."""
-        return self.how if self.how == SuggestionEvidence.PROVEN else f"{self.how} on {self.runs} inputs"
+        return self.how.value if self.how is SuggestionEvidence.PROVEN else f"{self.how} on {self.runs} inputs"
 
 
 @dataclass(frozen=True, slots=True)

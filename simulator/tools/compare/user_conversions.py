@@ -127,7 +127,7 @@ class Comparison(CommandDocument, name="compare", version=2, title="Compare"):
     cast_signal_to_noise_db: float | None = says("The signal-to-noise ratio of the cast.")
     first: ConversionCounterexample | None = apart()
     first_difference: FirstDifference | None = derived(
-        "The first difference; null if there is none.", _first_difference, alias="first"
+        "The first difference; null if there is none.", _first_difference, key="first"
     )
     binades: tuple[DifferingBinade, ...] = says("Magnitudes with differences, in ascending order.")
     verdict: str = says("A sentence with the number and place of the differences, and the results of both there.")

@@ -58,8 +58,8 @@ def record_columns(form: type[Keys], records: Sequence[Any], *names: str, before
         meaning, hint, _ = keys[name]
         kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         kind, *units = get_args(kinds[0]) if get_origin(kinds[0]) is Annotated else (kinds[0],)
-        values = [None if entry is None else getattr(entry, name) for entry in records]
-        heading = f"{before}{meaning.alias or name}"
+        values: list[Any] = [None if entry is None else getattr(entry, name) for entry in records]
+        heading = f"{before}{meaning.key or name}"
         if isinstance(kind, type) and issubclass(kind, Keys):
             result |= record_columns(kind, values, before=f"{heading}_")
             continue

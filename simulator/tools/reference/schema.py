@@ -52,7 +52,7 @@ class SchemaEntry(CommandDocument, name="schema"):
     """The schema of a command's documents."""
 
     command: str = says("Its name.")
-    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", alias="schema")
+    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", key="schema")
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -140,7 +140,7 @@ def _object(form: type[Keys], schemas: dict[str, Document]) -> Document:
         name: text for part in (form, *form.further_keys()) for base in part.__mro__ for name, text in _below(base)
     }
     for name, (meaning, hint, _) in keys_of(form).items():
-        key = meaning.alias or name
+        key = meaning.key or name
         properties[key] = dict(sorted({"description": meaning.text or texts[name], **_typed(hint, schemas)}.items()))
         required += [] if meaning.optional else [key]
     return {
@@ -176,9 +176,8 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
         case None:
             return _reference(hint, found)
         case origin if origin is Annotated:
-            made = _typed(inner[0], found) | {
-                name: list(value) if isinstance(value, tuple) else value for name, value in hint.__metadata__
-            }
+            given = {name: list(value) if isinstance(value, tuple) else value for name, value in hint.__metadata__}
+            made = given if "type" in given else _typed(inner[0], found) | given
         case origin if origin is Literal:
             made = {"enum": list(inner), "type": "string"}
         case origin if origin in (list, Sequence, tuple):

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class Sweep(CommandDocument, name="sweep", title="SweepResults"):
     """A finished sweep; its rows are in the Parquet file."""
 
-    path: Path = says("The Parquet file.", alias="out")
+    path: Path = says("The Parquet file.", key="out")
     ledger: Path = says("The ledger of finished work, from which the same command resumes.")
     rows: int = says("Rows of the results: points that are not excluded.")
     failed: int = says("Number of failed rows.")
     chunks: int = says("Number of chunks of points.")
-    resumed: int = says("Number of chunks finished by an earlier start.", alias="resumed_chunks")
+    resumed: int = says("Number of chunks finished by an earlier start.", key="resumed_chunks")
     version: str = says("The version of castsim.")
     facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
 
