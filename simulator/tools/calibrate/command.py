@@ -8,6 +8,7 @@ from pathlib import Path
 
 from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import CommandOutcome
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
 from castsim.targets.loader import load_target
@@ -19,7 +20,7 @@ from castsim.tools.calibrate.calibration import (
     derived_description,
     write_description,
 )
-from castsim.tools.calibrate.report import calibration_document, calibration_text
+from castsim.tools.calibrate.report import calibration_text
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -37,10 +38,8 @@ def execute(options: Namespace) -> CommandOutcome:
     with stage_progress(options) as progress:
         calibration = calibrate(target, table, choice, progress)
     write_description(derived_description(calibration, options.target, out), out)
-
-    return CommandOutcome(
-        calibration_document(calibration, options.out), lambda _: calibration_text(calibration, options.out)
-    )
+    calibration = replace(calibration, out=options.out)
+    return CommandOutcome(calibration.as_json(), lambda _: calibration_text(calibration))
 
 
 def _range(name: str, text: str) -> tuple[float, float]:
