@@ -124,6 +124,14 @@ class Keys:
 
     __slots__ = ()
 
+    TITLE: ClassVar[str]
+    """Its name in schemas."""
+
+    def __init_subclass__(cls, *, title: str = "") -> None:
+        super().__init_subclass__()
+        if title or "TITLE" not in vars(cls):  # a record is created again, with slots
+            cls.TITLE = title or cls.__name__
+
     def as_json(self) -> Document:
         """Return the record as JSON."""
         return self.of(self)
@@ -168,13 +176,10 @@ class CommandDocument(Keys):
     VERSION: ClassVar[int]
     """Its `schema_version`, which grows with every change of the structure."""
 
-    TITLE: ClassVar[str]
-    """Its name in schemas."""
-
     def __init_subclass__(cls, *, name: str = "", version: int = 1, title: str = "") -> None:
-        super().__init_subclass__()
+        super().__init_subclass__(title=title)
         if name:
-            cls.NAME, cls.VERSION, cls.TITLE = name, version, title or cls.__name__
+            cls.NAME, cls.VERSION = name, version
         if "NAME" in vars(cls):  # else what several forms have in common; a record is created again, with slots
             FORMS[cls.NAME] = cls
 
@@ -242,6 +247,8 @@ def _form_of(hint: Any) -> Callable[[Any], Json] | None:
     """Return the class of the objects in a key's type; None if it contains none."""
     if isinstance(hint, type) and issubclass(hint, Keys):
         return lambda value: value if isinstance(value, dict) else hint.of(value)
+    if hint == TextOrNull:
+        return lambda value: value or None
     inner = [inner_form for argument in get_args(hint) if (inner_form := _form_of(argument)) is not None]
     if not inner or get_origin(hint) is Annotated:
         return inner[0] if inner else None
@@ -252,6 +259,9 @@ def _form_of(hint: Any) -> Callable[[Any], Json] | None:
         return lambda value: {_name(key): form(item) for key, item in value.items()}
     return lambda value: [form(item) for item in value]
 
+
+TextOrNull: TypeAlias = Annotated[str, ("empty", "null")]
+"""A text that is null in JSON if it is empty."""
 
 # Values as JSON holds them.
 

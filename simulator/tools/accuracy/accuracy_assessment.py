@@ -13,7 +13,7 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
 from castsim.machines.mechanisms import vector_units_of
-from castsim.reports.documents import Keys, apart, derived, extended, record, says
+from castsim.reports.documents import Keys, TextOrNull, apart, derived, extended, record, says
 from castsim.reports.schemas.keys import Cycles, Percent
 from castsim.running.program_runs import run
 from castsim.targets.csv_tables import SHIPPED
@@ -133,7 +133,7 @@ class AssessedRow(Keys):
         _predicted_error,
         key="public_model_error_percent",
     )
-    reason: str | None = says("Reason for the deviation; null if it is unknown, or there is no deviation.")
+    reason: TextOrNull = says("Reason for the deviation; null if it is unknown, or there is no deviation.")
 
 
 @record
@@ -251,7 +251,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         simulated_rows=rows,
         simulated_cols=cols,
         simulated_cycles=cycles,
-        reason=_reason(target, row) or None,
+        reason=_reason(target, row),
     )
 
 

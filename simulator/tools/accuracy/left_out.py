@@ -206,7 +206,7 @@ class _FactModel:
                 simulated_rows=valid_rows,
                 simulated_cols=valid_cols,
                 simulated_cycles=self._simulated(values, number),
-                reason=None,
+                reason="",
             )
             for number, (convention, _, _, valid_rows, valid_cols) in enumerate(self._shapes)
             if number in numbers

@@ -55,7 +55,7 @@ def record_columns(form: type[Keys], records: Sequence[Any], *names: str, before
     result: dict[str, Column] = {}
     keys = keys_of(form)
     for name in names or keys:
-        meaning, hint, _ = keys[name]
+        meaning, hint, converted = keys[name]
         kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         kind, *units = get_args(kinds[0]) if get_origin(kinds[0]) is Annotated else (kinds[0],)
         values: list[Any] = [None if entry is None else getattr(entry, name) for entry in records]
@@ -66,7 +66,7 @@ def record_columns(form: type[Keys], records: Sequence[Any], *names: str, before
         if ("unit", "percent") in units and not heading.endswith("_percent"):
             heading += "_percent"
         if kind not in (int, float):
-            result[heading] = [None if value is None else str(value) for value in values]
+            result[heading] = list(map(converted, values))
         elif kind is int and len(kinds) == 1:
             result[heading] = integers(values)
         else:

@@ -19,7 +19,7 @@ from castsim.commands.feature import Feature, shipped_features
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format
-from castsim.reports.documents import CommandDocument, Document, Json, Keys, keys_of, says
+from castsim.reports.documents import CommandDocument, Document, Json, Keys, TextOrNull, keys_of, says
 from castsim.reports.schemas.command_documents import Failure
 from castsim.targets.description import TargetHeader
 
@@ -122,7 +122,7 @@ _ANYTHING = "JsonValue"
 
 def _reference(form: type, schemas: dict[str, Document]) -> Document:
     """Return a reference to the definition of an object, an enumeration or, for `object`, of anything."""
-    name = _ANYTHING if form is object else vars(form).get("TITLE", form.__name__)
+    name = _ANYTHING if form is object else getattr(form, "TITLE", form.__name__)
     if name not in schemas:
         schemas[name] = {}
         if issubclass(form, Keys):
@@ -168,6 +168,8 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
     """Return the schema of a key's type; `Annotated` adds to that of the bare type."""
     if isinstance(hint, type) and issubclass(hint, Format | TargetHeader | PurePath):  # written as their names
         hint = str
+    if hint == TextOrNull:
+        hint = str | None
     if hint in _SIMPLE:
         return dict(_SIMPLE[hint])
     inner = get_args(hint)

@@ -22,7 +22,7 @@ from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import with_values
 from castsim.isa.reading import Language, Source
 from castsim.isa.value_expressions import LEGAL, Expression, Value, read_values
-from castsim.reports.documents import Keys, apart, derived, record, says
+from castsim.reports.documents import Keys, TextOrNull, apart, derived, record, says
 from castsim.reports.schemas.keys import Bytes, Cycles, Name, Sha256
 from castsim.running.loaded import Loaded, LoadedProgram
 from castsim.running.program_loading import load
@@ -264,7 +264,7 @@ class TuningRow(Keys):
     outputs: Mapping[Name, Sha256] = says(
         "Digest of the elements of each output; empty if no values were computed.", default_factory=dict
     )
-    reason: str | None = says("The reason why it fails; null if it does not, or was not tried.", default=None)
+    reason: TextOrNull = says("The reason why it fails; null if it does not, or was not tried.", default="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,9 +192,7 @@ def _waiting(tuning: Tuning) -> RenderableType:
 
 
 def _misfits(tuning: Tuning) -> RenderableType:
-    return table(
-        "does not run", "reason", rows=((choices_text(row), row.reason or "") for row in tuning.misfits[:_SHOWN])
-    )
+    return table("does not run", "reason", rows=((choices_text(row), row.reason) for row in tuning.misfits[:_SHOWN]))
 
 
 def _known(value: int | None) -> str:

@@ -106,7 +106,7 @@ def _row(line: Mapping[str, object]) -> TuningRow | None:
         and all(number is None or (type(number) is int and number >= 0) for number in numbers)
         and type(values.get("at_least", 0)) is int
         and isinstance(values.get("bound_by"), str | None)
-        and isinstance(values.get("reason"), str | None)
+        and isinstance(values.get("reason", ""), str)
     )
     return TuningRow(0, **values) if fits else None  # type: ignore[arg-type]  # checked above
 
