@@ -307,7 +307,7 @@ class Calibration(CommandDocument, name="calibrate", title="Calibrated"):
     target: Target = says("Name of the target.")
     table: MeasuredTable = apart()
     file: str = derived("The table.", "table.file")
-    out: str = says("The derived description.", default="")
+    out: str = says("The derived description.")
     residual_before_percent: Percent = derived(
         "Root of the mean squared error of the rows on the target.",
         lambda own: _deviation(row.before_percent for row in own.rows),
@@ -375,7 +375,7 @@ def calibrate(
     )
     before, after = (map(int, model.cycles(simulated)) for simulated in (model.legal(start), final))
     rows = tuple(CalibratedRow(*cycles) for cycles in zip(table.rows, before, after, strict=True))
-    return Calibration(target, table, parameters=fitted, rows=rows)
+    return Calibration(target, table, "", fitted, rows)
 
 
 class _Model:

@@ -43,11 +43,10 @@ from castsim.tools.diff.differences import (
     difference,
     side_of,
 )
-from castsim.tools.diff.recorded_runs import recorded_run
+from castsim.tools.diff.recorded_runs import RecordedObject, recorded_run
 
 if TYPE_CHECKING:
     from castsim.running.loaded import LaunchRequest
-    from castsim.tools.diff.recorded import RecordedOutput, RecordedRun
 
 
 # The JSON that `castsim run --json` wrote, read back as a side of a comparison.
@@ -92,26 +91,26 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ComparedSide:
                 instruction.pipe,
                 instruction.start_cycle,
                 instruction.end_cycle,
-                instruction.executions,
+                instruction.executions or 1,
             )
             for instruction in instructions
         ),
     )
 
 
-def _costs(recorded: RecordedRun, file: str) -> dict[int, SourceLineCost]:
+def _costs(recorded: RecordedObject, file: str) -> dict[int, SourceLineCost]:
     cycles: dict[int, int | None] = {}
     for instruction in recorded.instructions or ():
         before = cycles.get(instruction.line, 0)
         # Where one entry stands for many executions, their lengths are not all known.
-        is_known = before is not None and instruction.executions == 1
+        is_known = before is not None and instruction.executions in (None, 1)
         cycles[instruction.line] = (before or 0) + instruction.end_cycle - instruction.start_cycle if is_known else None
     causes: dict[int, dict[Cause, int]] = {}
     for line in recorded.kernel.lines if recorded.kernel else ():
         if line.line is not None:
             causes[line.line] = _causes(line.causes, file)
     costs = {line: SourceLineCost(spent, causes.get(line)) for line, spent in cycles.items()}
-    for launches in recorded.launches:
+    for launches in recorded.launches or ():
         for line in launches.lines:
             if line.line is not None:
                 costs.setdefault(line.line, SourceLineCost(line.cycles, _causes(line.causes, file)))
@@ -125,7 +124,7 @@ def _causes(recorded: Mapping[str, int], file: str) -> dict[Cause, int]:
     return {_CAUSES[name]: cycles for name, cycles in recorded.items()}
 
 
-def _output(output: RecordedOutput, file: str) -> SideOutput:
+def _output(output: RecordedObject, file: str) -> SideOutput:
     try:
         fmt = format_named(output.format)
     except CastsimError as error:
@@ -134,7 +133,7 @@ def _output(output: RecordedOutput, file: str) -> SideOutput:
     return SideOutput(output.name, fmt, shape, output.sha256, _codes(output, fmt, shape))
 
 
-def _codes(output: RecordedOutput, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
+def _codes(output: RecordedObject, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
     """Return the elements of an output, None if its file is gone or has changed."""
     if output.file is None:
         return None

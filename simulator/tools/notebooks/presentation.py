@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def record_columns(form: type[Keys], records: Sequence[Any], *names: str, before
         if ("unit", "percent") in units and not heading.endswith("_percent"):
             heading += "_percent"
         if kind not in (int, float):
-            result[heading] = list(map(converted, values))
+            result[heading] = [cast(str | None, converted(value)) for value in values]
         elif kind is int and len(kinds) == 1:
             result[heading] = integers(values)
         else:
