@@ -8,7 +8,7 @@ from castsim.execution.timing import Cause
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Format
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.reports.documents import Keys, identifier, says
+from castsim.reports.documents import CommandDocument, Keys, identifier, says
 from castsim.targets.description import Status
 
 Cycles: TypeAlias = Annotated[int, ("unit", "cycles")]
@@ -168,3 +168,28 @@ class ErrorEntry(Keys):
     line: Line | None = says("Line, from 1; null if it has no place.")
     column: Column | None = says("Column in code points, from 1; null if it has no place.")
     legal: list[str] = says("Valid alternatives.")
+
+
+# Documents that commands build themselves.
+
+
+class Failure(CommandDocument, name="errors"):
+    """The document of a command that fails; the exit code is 1 or 2."""
+
+    errors: list[ErrorEntry] = says("The errors.")
+
+
+class Entry(Keys):
+    """A function of a file."""
+
+    entry: str = says("Name of the function.")
+    cycles: Cycles | None = says("Its cycles; null if it cannot be run, or they are not modelled.")
+    error: str | None = says("The reason why it cannot be run; null if it can.")
+
+
+class AllEntries(CommandDocument, name="run-all-entries"):
+    """Every function of a file, run separately; with `--all-entries`."""
+
+    program: str = says("The file.")
+    entries: list[Entry] = says("The functions.")
+    failed: int = says("Number of functions that cannot be run.")

@@ -114,7 +114,7 @@ def _object(form: type[Keys], content: object, place: str) -> RecordedObject:
     return values
 
 
-def _value(hint: Any, value: object, place: str) -> object:
+def _value(hint: Any, value: Any, place: str) -> Any:
     """Return a value of the type that a key declares; counts have an upper limit, because computations must end.
 
     Raises:

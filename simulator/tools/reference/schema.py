@@ -20,7 +20,7 @@ from castsim.commands.outcome import CommandOutcome, plain
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format
 from castsim.reports.documents import CommandDocument, Document, Json, Keys, TextOrNull, keys_of, says
-from castsim.reports.schemas.command_documents import Failure
+from castsim.reports.schemas.keys import Failure
 from castsim.targets.description import TargetHeader
 
 if TYPE_CHECKING:
