@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from inspect import get_annotations
+from math import isfinite
 from operator import attrgetter
 from pathlib import PurePath
 from types import UnionType
@@ -247,8 +248,9 @@ def _form_of(hint: Any) -> Callable[[Any], Json] | None:
     """Return the class of the objects in a key's type; None if it contains none."""
     if isinstance(hint, type) and issubclass(hint, Keys):
         return lambda value: value if isinstance(value, dict) else hint.of(value)
-    if hint == TextOrNull:
-        return lambda value: value or None
+    for mark in getattr(hint, "__metadata__", ()):
+        if mark in _NULL_IF:
+            return _NULL_IF[mark]
     inner = [inner_form for argument in get_args(hint) if (inner_form := _form_of(argument)) is not None]
     if not inner or get_origin(hint) is Annotated:
         return inner[0] if inner else None
@@ -260,8 +262,16 @@ def _form_of(hint: Any) -> Callable[[Any], Json] | None:
     return lambda value: [form(item) for item in value]
 
 
+_NULL_IF: Mapping[tuple[str, str], Callable[[Any], Json]] = {
+    ("empty", "null"): lambda value: value or None,
+    ("infinite", "null"): lambda value: value if value is not None and isfinite(value) else None,
+}
+
 TextOrNull: TypeAlias = Annotated[str, ("empty", "null")]
 """A text that is null in JSON if it is empty."""
+
+INFINITE_IS_NULL = ("infinite", "null")
+"""Mark of a number that is null in JSON if it is infinite or NaN."""
 
 # Values as JSON holds them.
 

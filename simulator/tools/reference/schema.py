@@ -19,7 +19,7 @@ from castsim.commands.feature import Feature, shipped_features
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format
-from castsim.reports.documents import CommandDocument, Document, Json, Keys, TextOrNull, keys_of, says
+from castsim.reports.documents import CommandDocument, Document, Json, Keys, keys_of, says
 from castsim.reports.schemas.keys import Failure
 from castsim.targets.description import TargetHeader
 
@@ -168,8 +168,8 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
     """Return the schema of a key's type; `Annotated` adds to that of the bare type."""
     if isinstance(hint, type) and issubclass(hint, Format | TargetHeader | PurePath):  # written as their names
         hint = str
-    if hint == TextOrNull:
-        hint = str | None
+    if any(value == "null" for _, value in getattr(hint, "__metadata__", ())):  # written as null in some cases
+        hint = hint.__origin__ | None
     if hint in _SIMPLE:
         return dict(_SIMPLE[hint])
     inner = get_args(hint)
