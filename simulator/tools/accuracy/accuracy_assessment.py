@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -10,15 +10,15 @@ from typing import Literal
 
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.dataclass import dataclass, field, fields, replace
+from castsim.isa.dataclass import fields, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
 from castsim.machines.mechanisms import vector_units_of
-from castsim.reports.documents import Keys, TextOrNull, apart, derived, extended, record, says
-from castsim.reports.schemas.keys import Cycles, Percent
+from castsim.reports.documents import CommandDocument, Keys, TextOrNull, apart, derived, extended, record, says
+from castsim.reports.schemas.keys import Cycles, Percent, WorkerEntry
 from castsim.running.program_runs import run
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
-from castsim.targets.loader import Target, load_target, target_names
+from castsim.targets.loader import Residuals, Target, intervals, load_target, target_names
 from castsim.tools.accuracy.measured_rows import (
     CAST,
     LAUNCH,
@@ -41,7 +41,7 @@ from castsim.tools.distribution.distributing import (
     here,
     resumed,
 )
-from castsim.tools.distribution.origins import ResultOrigin, Task, origin
+from castsim.tools.distribution.origins import Origins, ResultOrigin, Task, origin
 from castsim.tools.estimate.operation_estimates import IN_PLACE, estimate_tile_operation
 from castsim.tools.estimate.strided import further_repeats
 from castsim.tools.estimate.tile_estimates import estimate, estimate_load, stream_cycles
@@ -151,15 +151,50 @@ class ErrorCurve(Errors):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """The result for one target and one table."""
+@record
+class ErrorsOfRows(Keys):
+    """Statistics of the absolute errors of `rows`."""
 
-    target: Target
-    table: MeasuredTable
-    rows: tuple[AssessedRow, ...]
-    origins: tuple[ResultOrigin, ...] = field(default=(), compare=False)
+    mean: Percent = derived("Mean error.", lambda own: simulated(own.rows).mean)
+    median: Percent = derived("Median error.", lambda own: simulated(own.rows).median)
+    maximum: Percent = derived("Largest error.", lambda own: simulated(own.rows).maximum, key="max")
+
+
+def _counted(rows: Iterable[AssessedRow]) -> Counted | None:
+    kept = list(rows)
+    return simulated(kept) if kept else None
+
+
+def _source(accuracy: Accuracy) -> str | None:
+    file = Path(accuracy.table.file)
+    return next((table.source for table in accuracy.target.measurements if file.match(table.file)), None)
+
+
+@record
+class Accuracy(ErrorsOfRows, title="MeasuredTable"):
+    """A table of published figures, with the statistics of its rows."""
+
+    target: Target = says("Name of the target.")
+    table: MeasuredTable = apart()
+    file: str = derived("The table.", "table.file")
+    source: str | None = derived("Source of the table; null for a user's table.", _source)
+    chip: str = derived(
+        "The chip that was measured: differs from the target if the description inherits the table.",
+        lambda own: own.measured_on or own.target.name,
+        key="measured_on",
+    )
+    rows: tuple[AssessedRow, ...] = apart()
+    origins: tuple[ResultOrigin, ...] = apart(default=(), compare=False)
     """Names of the processes that simulated the rows."""
+    row_count: int = derived("Rows simulated.", lambda own: len(own.rows), key="rows")
+    rows_skipped: int = derived("Number of skipped rows.", "table.skipped")
+    held_out: Counted | None = derived(
+        "The statistics of held-out rows; null if there are none.", lambda own: _counted(own.unfitted), key="unfitted"
+    )
+    public_model: Errors | None = derived(
+        "The same statistics of the public cost model; null if it does not cover the row.",
+        lambda own: predicted(own.rows),
+    )
 
     @property
     def measured_on(self) -> str | None:
@@ -437,9 +472,87 @@ def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> K
 # Accuracy in one call: the tables that come with the targets, or one's own, against the simulation.
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
-    """Simulated compared with measured cycles, table by table.
+@record
+class MeasuredRowEntry(AssessedRow, title="MeasuredRow"):
+    """A published figure and its simulation."""
+
+    computed_by: int = says("The worker that simulated it: its index in `workers`, from 0.")
+
+
+@record
+class SourceErrors(Counted):
+    """The errors of rows from one kind of source."""
+
+    target: str = says("Name of the target.")
+    source_kind: SourceKind | None = says("Source of the measured cycles; null if the table has none.")
+    fitted: bool = says("Whether facts were fitted to them.")
+
+
+class KnownErrors(Keys):
+    """Errors of one kind of operation in the shipped record, in percent of the simulated cycles."""
+
+    target: str = says("Name of the target.")
+    kind: str = says("Kind of operation; `any` stands for all kinds with few rows.")
+    rows: int = says("Measured rows that were not fitted.")
+    refitted: int
+    """Number of rows of fitted casts among them, predicted by facts fitted without their kernel."""
+    mean: Percent = says("Mean of the absolute errors.")
+    median: Percent = says("Median of the absolute errors.")
+    maximum: Percent = says("Largest absolute error.")
+    share: int = says("Percentage of cases in which measured cycles are in the interval.")
+    low: Percent = says("Lower end of the interval.")
+    high: Percent = says("Upper end of the interval.")
+    held: Percent = says("Percentage of the target's rows within the interval, with each group left out in turn.")
+
+
+@record
+class Evidence(Keys):
+    """Errors of held-out rows first, then those of fitted rows."""
+
+    unfitted: Counted | None = derived(
+        "The statistics of the rows that were not used for fitting; null if there are none.",
+        lambda own: _counted(row for row in own.rows if not row.fitted),
+    )
+    fitted: Counted | None = derived(
+        "Errors of fitted rows, which confirm nothing; null if there are none.",
+        lambda own: _counted(row for row in own.rows if row.fitted),
+    )
+
+
+def _by_source(accuracy: AccuracyTables) -> Iterator[SourceErrors]:
+    for table in accuracy.tables:
+        for (fitted, kind), rows in by_evidence(table.rows).items():
+            name = table.target.name
+            yield extended(SourceErrors, simulated(rows), target=name, source_kind=kind, fitted=fitted)
+
+
+def _intervals(accuracy: AccuracyTables) -> Iterator[Residuals]:
+    for name in dict.fromkeys(table.target.name for table in accuracy.tables):
+        yield from intervals(name)
+
+
+def _origins(accuracy: AccuracyTables) -> Origins:
+    return Origins(by for table in accuracy.tables for by in table.origins)
+
+
+def _entries(accuracy: AccuracyTables) -> Iterator[MeasuredRowEntry]:
+    origins = _origins(accuracy)
+    for table in accuracy.tables:
+        for row, by in zip(table.rows, table.origins, strict=True):
+            yield extended(MeasuredRowEntry, row, computed_by=origins.place(by))
+
+
+@record
+class AccuracyTables(
+    PlotMixin[Literal["rows", "curves"]],
+    CommandDocument,
+    ErrorsOfRows,
+    Evidence,
+    name="accuracy",
+    version=5,
+    title="Accuracy",
+):
+    """Simulated compared with published cycles; the statistics cover all rows.
 
     `plot` draws simulated over measured cycles, and the distribution of errors. Frames, with errors in percent of the
     measured cycles, positive where the simulation is slower:
@@ -451,8 +564,22 @@ class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
       of the absolute errors of its `rows`, and the same of the public model.
     """
 
-    tables: tuple[Accuracy, ...]
-    """Pairs of a target and a table, at least one."""
+    by_source: list[SourceErrors] = derived(
+        "The same statistics by target and by source of the measured cycles.", _by_source
+    )
+    intervals: list[KnownErrors] = derived(
+        "Ranges of measured cycles around simulated ones, by target and kind of operation.", _intervals
+    )
+    tables: tuple[Accuracy, ...] = says("The tables.", key="targets")
+    entries: list[MeasuredRowEntry] = derived("The rows of the tables.", _entries, key="rows")
+    curves: tuple[ErrorCurve, ...] = derived(
+        "The rows by operation, type pair and path.",
+        lambda own: tuple(curve for table in own.tables for curve in table.curves),
+    )
+    public_model: Errors | None = derived(
+        "The statistics of the public cost model; null if it covers no row.", lambda own: predicted(own.rows)
+    )
+    workers: list[WorkerEntry] = derived("The workers of the simulation.", lambda own: _origins(own).documents())
 
     def __repr__(self) -> str:
         names = ", ".join(dict.fromkeys(table.target.name for table in self.tables))
@@ -465,19 +592,9 @@ class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
         return tuple(row for table in self.tables for row in table.rows)
 
     @property
-    def curves(self) -> tuple[ErrorCurve, ...]:
-        """The curves of all tables: statistics per operation, pair of types and shape class."""
-        return tuple(curve for table in self.tables for curve in table.curves)
-
-    @property
     def simulation(self) -> Counted:
         """Absolute errors of the simulation over all rows, in percent."""
         return simulated(self.rows)
-
-    @property
-    def public_model(self) -> Counted | None:
-        """Absolute errors of the public model over the rows that state it, in percent; None if none do."""
-        return predicted(self.rows)
 
 
 @arguments_checked

@@ -28,7 +28,6 @@ from castsim.reports.pages.blocks import (
 from castsim.tools import notebooks
 from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, AssessedRow, ErrorCurve
 from castsim.tools.accuracy.page import accuracy_page
-from castsim.tools.accuracy.report import accuracy_document
 from castsim.tools.estimate.cast_estimates import Estimate, Estimates
 from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_totals
 from castsim.tools.lowering.conformance import Matrix
@@ -199,7 +198,7 @@ class AccuracyPresentation(DrawnPresentation):
     def blocks(self) -> Iterator[Block]:
         """Yield the page of the tables without its charts."""
         yield Text((Line(short(self._result), "strong"),))
-        for section in accuracy_page(accuracy_document(self._result.tables)).sections:
+        for section in accuracy_page(self._result.as_json()).sections:
             yield from (block for block in section.blocks if not isinstance(block, ResultsView))
 
     def draw(self, figure: Figure) -> None:

@@ -93,8 +93,13 @@ def _entry(form: type[CommandDocument]) -> Document:
     return {
         "name": form.NAME,
         "version": form.VERSION,
-        "meaning": (form.__doc__ or "").strip(),
+        "meaning": _meaning(form),
     }
+
+
+def _meaning(form: type[Keys]) -> str:
+    """Return the first paragraph of a class's text; further ones are for Python."""
+    return (getdoc(form) or "").partition("\n\n")[0]
 
 
 def form_schema(*forms: type[CommandDocument]) -> Document:
@@ -145,7 +150,7 @@ def _object(form: type[Keys], schemas: dict[str, Document]) -> Document:
         required += [] if meaning.optional else [key]
     return {
         "additionalProperties": False,
-        "description": getdoc(form),
+        "description": _meaning(form),
         "properties": properties,
         "required": required,
         "type": "object",
@@ -218,8 +223,6 @@ def _listed() -> RenderableType:
     from castsim.reports.terminal import table  # noqa: PLC0415 - rich, only if printed
 
     rows = (
-        (command, form.NAME, str(form.VERSION), (form.__doc__ or "").strip())
-        for command, forms in every_command()
-        for form in forms
+        (command, form.NAME, str(form.VERSION), _meaning(form)) for command, forms in every_command() for form in forms
     )
     return table("command", "document", ">version", "content", rows=rows)
