@@ -98,7 +98,8 @@ class DerivedKey(property):
     """A property of a record that is a key of its document."""
 
     def __init__(self, meaning: KeyMeaning) -> None:
-        super().__init__(meaning.source, doc=meaning.text)
+        super().__init__(meaning.source)
+        self.__doc__ = meaning.text
         self.metadata = {_KEY: meaning}
 
 
