@@ -140,12 +140,11 @@ def same(*keys: str) -> Columns:
 
 def columns_of(form: type[Keys], *names: str) -> Columns:
     """Return the columns of an object's keys that have a heading, or of the named ones in their order."""
-    keys = {name: (meaning.key or name, meaning) for name, (meaning, _, _) in keys_of(form).items()}
-    chosen = [keys[name] for name in names or keys]
+    keys = keys_of(form)
+    meanings = {name: keys[name][0] for name in names or keys if keys[name][0].heading}
     return {
-        meaning.heading: f"{{{name}:{meaning.form}}}" if meaning.form else name
-        for name, meaning in chosen
-        if meaning.heading
+        meaning.heading: f"{{{meaning.key or name}:{meaning.form}}}" if meaning.form else meaning.key or name
+        for name, meaning in meanings.items()
     }
 
 

@@ -170,9 +170,6 @@ class ErrorEntry(Keys):
     legal: list[str] = says("Valid alternatives.")
 
 
-# Documents that commands build themselves.
-
-
 class Failure(CommandDocument, name="errors"):
     """The document of a command that fails; the exit code is 1 or 2."""
 

@@ -51,7 +51,7 @@ FEATURES = (
         "castsim.tools.sweep.command",
         documents=(
             "castsim.tools.sweep.studies:Sweep",
-            "castsim.tools.sweep.studies:SweepDrawn",
+            "castsim.tools.sweep.specification:SweepDrawn",
         ),
     ),
 )

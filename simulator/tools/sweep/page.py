@@ -22,7 +22,7 @@ from castsim.reports.pages.blocks import (
     Text,
 )
 from castsim.tools.sweep.results import Summary, summary
-from castsim.tools.sweep.studies import SweepDrawn
+from castsim.tools.sweep.specification import SweepDrawn
 
 _MOST_TOLD, _MOST_TURNS = 3, 3
 """Maximum number of tasks, and of changes of the fastest route, that the answer names."""

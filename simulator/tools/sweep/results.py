@@ -28,8 +28,7 @@ from castsim.tools.sweep.points import (
     unpacked,
     work_of,
 )
-from castsim.tools.sweep.specification import SweepSpecification, is_argument
-from castsim.tools.sweep.studies import Crossing
+from castsim.tools.sweep.specification import Crossing, SweepSpecification, is_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import ReadError, arguments_checked, installed, missing_package
-from castsim.reports.documents import CommandDocument, Keys, record, says
+from castsim.reports.documents import CommandDocument, record, says
 from castsim.reports.schemas.keys import Sha256
 from castsim.tools.distribution.distributing import MOST_WORKERS, Workers
 from castsim.tools.sweep.specification import read_specification
@@ -45,27 +45,6 @@ class Sweep(CommandDocument, name="sweep", title="SweepResults"):
         from castsim.tools.sweep.points import results_table  # noqa: PLC0415 - pyarrow is an extra
 
         return results_table(self.path).to_pandas()
-
-
-@record
-class Crossing(Keys):
-    """Two routes, the first faster below `x`, the second from `x` on."""
-
-    what: str = says("The common part of both routes, such as the type pair.")
-    below: str = says("The faster route below the crossing.")
-    above: str = says("The faster route from the crossing on.")
-    x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
-
-
-@record
-class SweepDrawn(CommandDocument, name="sweep-report"):
-    """The results of a sweep, drawn."""
-
-    report: str = says("The Parquet file.")
-    html: str = says("The page.")
-    rows: int = says("Rows of the results.")
-    failed: int = says("Number of failed rows.")
-    crossings: tuple[Crossing, ...] = says("Crossings at which another of two routes becomes faster.")
 
 
 @arguments_checked
