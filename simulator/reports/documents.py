@@ -104,18 +104,12 @@ class DerivedKey(property):
 
 
 def derived(
-    text: str,
-    of: str | Callable[[Any], object],
-    *,
-    key: str = "",
-    heading: str = "",
-    form: str = "",
-    init: Literal[False] = False,
+    text: str, of: str | Callable[[Any], object], *, key: str = "", init: Literal[False] = False
 ) -> Any:  # as for `says`
     """Return a key of a record whose value is computed: by a path of attributes or a function of the record."""
     assert not init  # which tells type checkers that no argument sets it
     source = attrgetter(of) if isinstance(of, str) else of
-    return DerivedKey(KeyMeaning(text, source, key=key, heading=heading, form=form))
+    return DerivedKey(KeyMeaning(text, source, key=key))
 
 
 class Keys:
