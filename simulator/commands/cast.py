@@ -290,9 +290,11 @@ def _column(
     judge = Judge(request.src, request.dst, meaning, wraps=Overflow(overflow) is Overflow.WRAP)
     return [
         CastResultRow(
+            request,
             source,
             target,
             wanted,
+            (),
             str(rounding),
             str(overflow),
             saturation,

@@ -189,7 +189,7 @@ FEATURES = (
         "castsim.commands.run",
         documents=(
             "castsim.reports.run_findings:Run",
-            "castsim.reports.schemas.command_documents:AllEntries",
+            "castsim.reports.schemas.keys:AllEntries",
             "castsim.tools.graphs.graph_text:Graph",
         ),
         start="castsim run kernel.pto --in x=random:1",

@@ -117,7 +117,7 @@ def answer_page(document: Mapping[str, Any]) -> Page | None:
             ):
                 import_module(module)
     for name, page in PAGES.items():
-        keys = {meaning.alias or key: meaning.optional for key, (meaning, _, _) in keys_of(FORMS[name]).items()}
+        keys = {meaning.key or key: meaning.optional for key, (meaning, _, _) in keys_of(FORMS[name]).items()}
         needed = {key for key, is_optional in keys.items() if not is_optional}
         if needed <= {*document} <= {*keys} and document["schema_version"] == FORMS[name].VERSION:
             return page(document)

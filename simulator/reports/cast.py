@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from castsim.execution.outcomes import Outcome
-from castsim.isa.dataclass import dataclass, field
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import Warnings
 from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, TaperedFormat
 from castsim.machines.mechanisms import CastForm
 from castsim.numerics.codec import value_of
-from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
+from castsim.reports.documents import CommandDocument, Document, Keys, apart, derived, identifier, record, says
 from castsim.reports.numbers import Number, bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
@@ -166,28 +166,43 @@ class ValueCastRequest:
     specified: tuple[SpecifiedCast, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CastResultRow:
-    """One value under one target and mode; `target` None is the abstract cast.
+@record
+class CastResultRow(Keys, title="CastResult"):
+    """The result of one value on one target under one mode."""
 
-    `asked` is the requested rounding (None: the default); the other modes are those in force. `ulps` is the
-    distance from the abstract cast with the requested rounding; None between NaN and a number. `accepted_by` maps
-    each specification to whether it accepts the result; `outcome` is the effect on the value. `forms` are those of the
-    target's tile casts that give this result; empty if there is only one form.
-    """
-
-    source: SourceValue
-    target: str | None
-    asked: str | None
-    rounding: str
-    overflow: str
+    request: ValueCastRequest = apart()
+    source: SourceValue = apart()
+    target: str | None = says("Name of the target; null for the abstract cast.")
+    asked: str | None = apart()
+    """The requested rounding; None: the default."""
+    forms: tuple[CastForm, ...]
+    """The forms of the target's tile cast that give this result: `1d` (contiguous tiles), `2d` (others); empty if it
+    has no forms."""
+    rounding: str = says("The effective rounding.")
+    overflow: str = says("The effective overflow policy: `saturate`, `special` or `wrap`.")
     saturation: str | None
-    code: int
-    value: Number
-    ulps: int | None = 0
-    accepted_by: Mapping[str, bool] = field(default_factory=dict)
-    outcome: Outcome = Outcome.EXACT
-    forms: tuple[CastForm, ...] = ()
+    """The saturation mode in force, `on` or `off`, if the target has a choice; otherwise the effect beyond the range:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
+    code: int = apart()
+    value: Number = apart()
+    input_bits: Bits = derived("The code that was cast.", lambda own: bits_text(own.source.code, own.request.src))
+    output_bits: Bits = derived("The code of the result.", lambda own: bits_text(own.code, own.request.dst))
+    json_value: Value = derived(
+        "The number that the result represents, or `nan`, `inf`, `-inf`.",
+        lambda own: json_value(own.value, own.request.dst),
+        key="value",
+    )
+    inexact: bool = derived("Whether it differs from the original value.", lambda own: own.outcome is not Outcome.EXACT)
+    outcome: Outcome
+    """Effect on the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
+    ulps: Ulps | None = says(
+        "Distance from the abstract cast with the requested rounding; null between NaN and a number.",
+        key="ulps_from_abstract",
+        default=0,
+    )
+    accepted_by: Mapping[Name, bool] = says(
+        "Whether each specification accepts it, by name and version.", default_factory=dict
+    )
 
     @property
     def name(self) -> str:
@@ -200,11 +215,6 @@ class CastResultRow:
         """Return whether this row is another form of the same cast, on the same target with the same rounding."""
         same = (self.target, self.asked) == (other.target, other.asked)
         return same and bool(self.forms) and not set(self.forms) & set(other.forms)
-
-    @property
-    def inexact(self) -> bool:
-        """Whether the result differs from the value that was cast."""
-        return self.outcome is not Outcome.EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,29 +244,6 @@ class CastResults:
         return differing if self.request.targets else []
 
 
-class CastResult(Keys):
-    """The result of one value on one target under one mode."""
-
-    target: str | None = says("Name of the target; null for the abstract cast.")
-    forms: list[CastForm]
-    """The forms of the target's tile cast that give this result: `1d` (contiguous tiles), `2d` (others); empty if it
-    has no forms."""
-    rounding: str = says("The effective rounding.")
-    overflow: str = says("The effective overflow policy: `saturate`, `special` or `wrap`.")
-    saturation: str | None
-    """The saturation mode in force, `on` or `off`, if the target has a choice; otherwise the effect beyond the range:
-    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
-    input_bits: Bits = says("The code that was cast.")
-    output_bits: Bits = says("The code of the result.")
-    value: Value = says("The number that the result represents, or `nan`, `inf`, `-inf`.")
-    inexact: bool = says("Whether it differs from the original value.")
-    outcome: Outcome
-    """Effect on the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
-    ulps_from_abstract: Ulps | None = says(of="ulps")
-    """Distance from the abstract cast with the requested rounding; null between NaN and a number."""
-    accepted_by: dict[Name, bool] = says("Whether each specification accepts it, by name and version.")
-
-
 class CastDifference(Keys):
     """A value and a rounding whose results differ between targets."""
 
@@ -270,7 +257,7 @@ class CastDifference(Keys):
 class Cast(CommandDocument, name="cast", version=3):
     """Values cast, value by value."""
 
-    results: list[CastResult] = says("One entry for each value, target and mode.")
+    results: list[CastResultRow] = says("One entry for each value, target and mode.", "rows")
     differences: list[CastDifference] = says("The differences between targets.")
     skipped: list[Skipped] = says("Targets without the cast.")
     warnings: list[str] = says("Deviations of targets from the request.")
@@ -299,15 +286,6 @@ def cast_document(table: CastResults) -> Document:
     src, dst, sources = table.request.src, table.request.dst, table.request.sources
     return Cast.of(
         table,
-        results=[
-            CastResult.of(
-                row,
-                input_bits=bits_text(row.source.code, src),
-                output_bits=bits_text(row.code, dst),
-                value=json_value(row.value, dst),
-            )
-            for row in table.rows
-        ],
         differences=[
             CastDifference.of(
                 input_bits=bits_text(group[0].source.code, src),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,9 +18,6 @@ from castsim.numerics.codec import value_of
 from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import composed, table
-
-if TYPE_CHECKING:
-    pass
 
 _OUTCOME = "outcome"
 

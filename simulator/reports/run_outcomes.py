@@ -114,7 +114,6 @@ OUTCOMES = tuple(each.value for each in Outcome if each is not Outcome.EXACT)
 @dataclass(frozen=True, slots=True)
 class CastLine(Keys):
     """Effects of an instruction's casts on their numbers, all executions together; all other numbers are exact.
-
     For vector instructions and TPC code: effects of a line's conversions between the same formats, in active lanes.
     """
 

@@ -130,7 +130,7 @@ class ScratchTerm(Keys):
     """A term of the sizing formula."""
 
     name: str = says("Meaning of the term.", lambda term: term[0])
-    bytes_: Bytes = says("Size of the term.", lambda term: term[1], alias="bytes")
+    bytes_: Bytes = says("Size of the term.", lambda term: term[1], key="bytes")
 
 
 class Shape(Keys):

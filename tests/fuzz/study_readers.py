@@ -80,11 +80,11 @@ def read_sweep_ledger(data: bytes) -> None:
 
 def read_tune_ledger(data: bytes) -> None:
     """Open the ledger of a search, add a row, and find it again."""
-    from castsim.tools.tune.candidates import ChoiceRow  # noqa: PLC0415 - likewise
+    from castsim.tools.tune.candidates import TuningRow  # noqa: PLC0415 - likewise
     from castsim.tools.tune.studies import TuningLedger  # noqa: PLC0415 - likewise
 
     path = file("t.ledger", data)
-    new = ChoiceRow(1, {"R": 10**6}, cycles=5, elements=2)
+    new = TuningRow(1, {"R": 10**6}, cycles=5, elements=2)
     with TuningLedger.opened(path, ABOUT) as ledger:
         before = dict(ledger.rows)
         for (simulated, _), row in before.items():

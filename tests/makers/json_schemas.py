@@ -19,9 +19,7 @@ def bundle() -> str:
         for form in forms
         for name, each in form_schema(form)["$defs"].items()
     }
-    documents = {
-        command: [{"$ref": f"#/$defs/{form.__name__}"} for form in forms] for command, forms in every_command()
-    }
+    documents = {command: [{"$ref": f"#/$defs/{form.TITLE}"} for form in forms] for command, forms in every_command()}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "documents": documents}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(each)}" for name, each in sorted(definitions.items()))
     return f'{json.dumps(head, indent=1)[:-2]},\n "$defs": {{\n{lines}\n }}\n}}\n'

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from rich.console import Group, RenderableType
 from rich.text import Text as StyledText
 
-from castsim.reports.documents import Json
+from castsim.reports.documents import Json, Keys, keys_of
 from castsim.reports.pages.blocks import (
     Block,
     Cell,
@@ -136,6 +136,16 @@ def _value(entry: Entry, column: Column) -> Any:
 def same(*keys: str) -> Columns:
     """Return columns whose headings are their keys."""
     return dict(zip(keys, keys, strict=True))
+
+
+def columns_of(form: type[Keys], *names: str) -> Columns:
+    """Return the columns of an object's keys that have a heading, or of the named ones in their order."""
+    keys = keys_of(form)
+    meanings = {name: keys[name][0] for name in names or keys if keys[name][0].heading}
+    return {
+        meaning.heading: f"{{{meaning.key or name}:{meaning.form}}}" if meaning.form else meaning.key or name
+        for name, meaning in meanings.items()
+    }
 
 
 _DECIMAL = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]\d+)?")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
 
 from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.isa.dataclass import dataclass, field, replace
@@ -50,9 +49,6 @@ from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
 from castsim.running.cycle_evidence import WEIGHTIEST, Share
 from castsim.running.program_runs import Result
-
-if TYPE_CHECKING:
-    pass
 
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.
 

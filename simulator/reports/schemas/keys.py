@@ -6,8 +6,9 @@ from typing import Annotated, TypeAlias
 
 from castsim.execution.timing import Cause
 from castsim.isa.dataclass import dataclass
+from castsim.isa.formats import Format
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.reports.documents import Keys, identifier, says
+from castsim.reports.documents import CommandDocument, Keys, identifier, says
 from castsim.targets.description import Status
 
 Cycles: TypeAlias = Annotated[int, ("unit", "cycles")]
@@ -29,7 +30,10 @@ Column: TypeAlias = Annotated[int, ("minimum", 1)]
 Name: TypeAlias = Annotated[str, ("pattern", r"^\S+$")]
 """Key of an object whose keys are names without blanks."""
 
-CauseName: TypeAlias = Annotated[str, ("enum", tuple(map(identifier, Cause)))]
+FormatName: TypeAlias = Annotated[Format, ("pattern", r"^\S+$")]
+"""A format, written as its name."""
+
+CauseName: TypeAlias = Annotated[Cause, ("enum", tuple(map(identifier, Cause))), ("type", "string")]
 """A cause of cycles."""
 
 Bits: TypeAlias = Annotated[str, ("pattern", "^0x[0-9a-f]+$")]
@@ -87,7 +91,7 @@ class StaleRead(Keys):
     """A read before its result is available, or of unwritten memory."""
 
     kind: StaleReadKind = says("Kind of the stale read.")
-    register_: str = says("The register, memory or state.", "place", alias="register")
+    register_: str = says("The register, memory or state.", "place", key="register")
     operand: str = says("The operand of the reader.", "role")
     reader: Site = says("The reading instruction.")
     writer: Site | None = says("The writing instruction; null if there is none.")
@@ -164,3 +168,25 @@ class ErrorEntry(Keys):
     line: Line | None = says("Line, from 1; null if it has no place.")
     column: Column | None = says("Column in code points, from 1; null if it has no place.")
     legal: list[str] = says("Valid alternatives.")
+
+
+class Failure(CommandDocument, name="errors"):
+    """The document of a command that fails; the exit code is 1 or 2."""
+
+    errors: list[ErrorEntry] = says("The errors.")
+
+
+class Entry(Keys):
+    """A function of a file."""
+
+    entry: str = says("Name of the function.")
+    cycles: Cycles | None = says("Its cycles; null if it cannot be run, or they are not modelled.")
+    error: str | None = says("The reason why it cannot be run; null if it can.")
+
+
+class AllEntries(CommandDocument, name="run-all-entries"):
+    """Every function of a file, run separately; with `--all-entries`."""
+
+    program: str = says("The file.")
+    entries: list[Entry] = says("The functions.")
+    failed: int = says("Number of functions that cannot be run.")

@@ -49,8 +49,8 @@ FEATURES = (
         _accuracy,
         "castsim.tools.accuracy.command",
         documents=(
-            "castsim.tools.accuracy.report:Accuracy",
-            "castsim.tools.accuracy.report:CrossValidated",
+            "castsim.tools.accuracy.accuracy_assessment:AccuracyTables",
+            "castsim.tools.accuracy.left_out:CrossValidation",
         ),
         pages=("castsim.tools.accuracy.page",),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -10,13 +10,15 @@ from typing import Literal
 
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.dataclass import dataclass, field, fields, replace
+from castsim.isa.dataclass import fields, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
 from castsim.machines.mechanisms import vector_units_of
+from castsim.reports.documents import CommandDocument, Keys, TextOrNull, apart, derived, extended, record, says
+from castsim.reports.schemas.keys import Cycles, Percent, WorkerEntry
 from castsim.running.program_runs import run
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
-from castsim.targets.loader import Target, load_target, target_names
+from castsim.targets.loader import Residuals, Target, intervals, load_target, target_names
 from castsim.tools.accuracy.measured_rows import (
     CAST,
     LAUNCH,
@@ -39,7 +41,7 @@ from castsim.tools.distribution.distributing import (
     here,
     resumed,
 )
-from castsim.tools.distribution.origins import ResultOrigin, Task, origin
+from castsim.tools.distribution.origins import Origins, ResultOrigin, Task, origin
 from castsim.tools.estimate.operation_estimates import IN_PLACE, estimate_tile_operation
 from castsim.tools.estimate.strided import further_repeats
 from castsim.tools.estimate.tile_estimates import estimate, estimate_load, stream_cycles
@@ -65,64 +67,134 @@ _PADDING = 64
 """Padding columns for a padded kernel if the row states no padding: whole blocks of any format."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Mean, median and maximum of absolute errors in percent."""
+@record
+class Errors(Keys):
+    """Statistics of absolute errors, in percent of the measured cycles."""
 
-    rows: int
-    mean: float
-    median: float
-    maximum: float
-
-
-@dataclass(frozen=True, slots=True)
-class AssessedRow:
-    """A measured row, its simulated shape, and the cycles. Errors are in percent of the measured cycles.
-
-    `reason` is the target's note on a deviation, `convention_meaning` its note on what the cycles count; '' if none.
-    """
-
-    row: MeasuredRow
-    convention: str
-    simulated_rows: int
-    simulated_cols: int
-    simulated_cycles: int
-    reason: str = ""
-    convention_meaning: str = ""
-
-    @property
-    def error(self) -> float:
-        """Error of the simulation, from the nearer end of a published range."""
-        low, cycles = self.row.measured_cycles, self.simulated_cycles
-        return _percent(cycles, min(max(cycles, low), self.row.measured_high or low))
-
-    @property
-    def predicted_error(self) -> float | None:
-        """Error of the public model; None if the table lacks its value."""
-        return None if self.row.predicted is None else _percent(self.row.predicted, self.row.measured_cycles)
+    mean: Percent = says("Mean error.", heading="mean %", form=".2f")
+    median: Percent = says("Median error.", heading="median %", form=".2f")
+    maximum: Percent = says("Largest error.", key="max", heading="max %", form=".2f")
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredCurve:
-    """The rows of one operation, type pair and shape class."""
+@record
+class Counted(Errors):
+    """Errors and the number of their rows."""
 
-    operation: str
-    src: str
-    dst: str
-    path: str
-    simulated: Statistics
-    predicted: Statistics | None
+    rows: int = says("Number of rows.")
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """The result for one target and one table."""
+def _columns(assessed: AssessedRow) -> dict[str, int | float | str | None]:
+    return {name: _typed(text) for name, text in assessed.row.cells.items()}
 
-    target: Target
-    table: MeasuredTable
-    rows: tuple[AssessedRow, ...]
-    origins: tuple[ResultOrigin, ...] = field(default=(), compare=False)
+
+def _typed(text: str) -> int | float | str | None:
+    """Return the text of a cell as a number."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    whole, dot, part = text.partition(".")
+    return float(text) if dot and (whole + part).isascii() and (whole + part).isdigit() else text
+
+
+def _error(assessed: AssessedRow) -> float:
+    """Return the error of the simulation, from the nearer end of a published range."""
+    low, cycles = assessed.row.measured_cycles, assessed.simulated_cycles
+    return _percent(cycles, min(max(cycles, low), assessed.row.measured_high or low))
+
+
+def _predicted_error(assessed: AssessedRow) -> float | None:
+    row = assessed.row
+    return None if row.predicted is None else _percent(row.predicted, row.measured_cycles)
+
+
+@record
+class AssessedRow(Keys):
+    """A published figure and its simulation. Errors are in percent of the published figure."""
+
+    row: MeasuredRow = apart()
+    target: str = says("Name of the target.")
+    columns: dict[str, int | float | str | None] = derived("The row as in the table, by column name.", _columns)
+    operation: str = derived("The operation.", "row.label")
+    measured_cycles: Cycles = derived("The published figure.", "row.measured_cycles")
+    fitted: bool = derived("Whether facts of the target were fitted to it.", "row.fitted")
+    source_kind: SourceKind | None = derived(
+        "Source of the published cycles; null if the table has none.", "row.source_kind"
+    )
+    convention: str = says("Convention of the row.")
+    simulated_rows: int = says("Rows simulated.")
+    simulated_cols: int = says("Columns simulated.")
+    simulated_cycles: Cycles = says("The simulation's figure.")
+    error: Percent = derived(
+        "Error relative to the published figure; positive if the simulation is higher.", _error, key="error_percent"
+    )
+    predicted_error: Percent | None = derived(
+        "Error of the public cost model; null if the model has no value.",
+        _predicted_error,
+        key="public_model_error_percent",
+    )
+    reason: TextOrNull = says("Reason for the deviation; null if it is unknown, or there is no deviation.")
+
+
+@record
+class ErrorCurve(Errors):
+    """The rows of one operation, type pair and path, with their statistics."""
+
+    target: str = says("Name of the target.")
+    operation: str = says("The operation.")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    path: str = says("Class of the shape.")
+    rows: int = says("Number of rows.")
+    public_model: Errors | None = says(
+        "The same statistics of the public cost model; null if it does not cover the rows."
+    )
+
+
+@record
+class ErrorsOfRows(Keys):
+    """Statistics of the absolute errors of `rows`."""
+
+    mean: Percent = derived("Mean error.", lambda own: simulated(own.rows).mean)
+    median: Percent = derived("Median error.", lambda own: simulated(own.rows).median)
+    maximum: Percent = derived("Largest error.", lambda own: simulated(own.rows).maximum, key="max")
+
+
+def _counted(rows: Iterable[AssessedRow]) -> Counted | None:
+    kept = list(rows)
+    return simulated(kept) if kept else None
+
+
+def _source(accuracy: Accuracy) -> str | None:
+    file = Path(accuracy.table.file)
+    return next((table.source for table in accuracy.target.measurements if file.match(table.file)), None)
+
+
+@record
+class Accuracy(ErrorsOfRows, title="MeasuredTable"):
+    """A table of published figures, with the statistics of its rows."""
+
+    target: Target = says("Name of the target.")
+    table: MeasuredTable = apart()
+    file: str = derived("The table.", "table.file")
+    source: str | None = derived("Source of the table; null for a user's table.", _source)
+    chip: str = derived(
+        "The chip that was measured: differs from the target if the description inherits the table.",
+        lambda own: own.measured_on or own.target.name,
+        key="measured_on",
+    )
+    rows: tuple[AssessedRow, ...] = apart()
+    origins: tuple[ResultOrigin, ...] = apart(default=(), compare=False)
     """Names of the processes that simulated the rows."""
+    row_count: int = derived("Rows simulated.", lambda own: len(own.rows), key="rows")
+    rows_skipped: int = derived("Number of skipped rows.", "table.skipped")
+    held_out: Counted | None = derived(
+        "The statistics of held-out rows; null if there are none.", lambda own: _counted(own.unfitted), key="unfitted"
+    )
+    public_model: Errors | None = derived(
+        "The same statistics of the public cost model; null if it does not cover the row.",
+        lambda own: predicted(own.rows),
+    )
 
     @property
     def measured_on(self) -> str | None:
@@ -146,13 +218,19 @@ class Accuracy:
         return tuple(row for row in self.rows if not row.row.fitted)
 
     @property
-    def curves(self) -> tuple[MeasuredCurve, ...]:
+    def curves(self) -> tuple[ErrorCurve, ...]:
         """Statistics per operation, type pair and shape class, in the order of the table."""
         groups: dict[tuple[str, str, str, str], list[AssessedRow]] = {}
         for assessed in self.rows:
             row = assessed.row
             groups.setdefault((row.label, row.src.name, row.dst.name, row.path), []).append(assessed)
-        return tuple(MeasuredCurve(*key, simulated(group), predicted(group)) for key, group in groups.items())
+        return tuple(
+            extended(
+                ErrorCurve, simulated(group), target=self.target.name, operation=operation, src=src, dst=dst,
+                path=path, public_model=predicted(group),
+            )
+            for (operation, src, dst, path), group in groups.items()
+        )  # fmt: skip
 
 
 def assess(target: Target, table: MeasuredTable) -> Accuracy:
@@ -173,12 +251,12 @@ def by_evidence(rows: Iterable[AssessedRow]) -> dict[tuple[bool, SourceKind | No
     return groups
 
 
-def simulated(rows: Iterable[AssessedRow]) -> Statistics:
+def simulated(rows: Iterable[AssessedRow]) -> Counted:
     """Return the statistics of the simulation over at least one row."""
     return _statistics([abs(row.error) for row in rows])
 
 
-def predicted(rows: Iterable[AssessedRow]) -> Statistics | None:
+def predicted(rows: Iterable[AssessedRow]) -> Counted | None:
     """Return the statistics of the public model over the rows that state it; None if none do."""
     errors = [abs(row.predicted_error) for row in rows if row.predicted_error is not None]
     return _statistics(errors) if errors else None
@@ -200,8 +278,22 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 
 def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
     """Simulate one row; for errors see `assess`."""
+    convention, rows, cols, cycles = _simulated_row(target, row)
+    return AssessedRow(
+        row=row,
+        target=target.name,
+        convention=convention,
+        simulated_rows=rows,
+        simulated_cols=cols,
+        simulated_cycles=cycles,
+        reason=_reason(target, row),
+    )
+
+
+def _simulated_row(target: Target, row: MeasuredRow) -> tuple[str, int, int, int]:
+    """Return convention, rows, columns and cycles of a simulated row."""
     if row.kernel is not None:
-        return AssessedRow(row, LAUNCH, row.rows, row.cols, _kernel_cycles(target, row.kernel), _reason(target, row))
+        return LAUNCH, row.rows, row.cols, _kernel_cycles(target, row.kernel)
     if not target.has_tiles and row.operation != CAST:
         legal = [name for name in target_names() if load_target(name).has_tiles]
         raise IllegalError(f"{target.name} has no tile operation {row.operation}", span=row.span, legal=legal)
@@ -210,19 +302,18 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
             cycles = vector_units_of(target).body_cycles(row.body)
         except CastsimError as error:
             raise error.at(row.span) from None
-        return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
+        return TRIPS, row.rows, row.cols, cycles
     if row.addresses:
         try:
             cycles = further_repeats(target, row.operation, row.src, row.rows, row.addresses, row.block_stride)
         except CastsimError as error:
             raise error.at(row.span) from None
-        return AssessedRow(row, REPEATS, row.rows, row.cols, cycles, reason=_reason(target, row))
+        return REPEATS, row.rows, row.cols, cycles
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
     if row.operation == LAUNCH:
         chip = _as_measured(target, row)
         assert chip.has_tiles  # others refuse the operation above
-        cycles = stream_cycles(chip, row.rows, *row.tile_bytes)
-        return AssessedRow(row, TILES, row.rows, row.cols, cycles, reason=_reason(target, row))
+        return TILES, row.rows, row.cols, stream_cycles(chip, row.rows, *row.tile_bytes)
     try:
         measured = _as_measured(target, row)
         if row.operation in TRANSFERS:
@@ -257,16 +348,8 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         if error.span is None or error.span != row.convention_span:
             error.span = row.span
         raise
-    return AssessedRow(
-        row=row,
-        convention=row.convention or convention,
-        simulated_rows=valid_rows,
-        simulated_cols=valid_cols,
-        simulated_cycles=estimated.cycles
-        + (target.cycles_around(row.convention, row.operation) if row.convention else 0),
-        reason=_reason(target, row),
-        convention_meaning=target.meaning_of(row.convention) if row.convention else "",
-    )
+    around = target.cycles_around(row.convention, row.operation) if row.convention else 0
+    return row.convention or convention, valid_rows, valid_cols, estimated.cycles + around
 
 
 def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
@@ -317,8 +400,8 @@ def _percent(cycles: int, measured: int) -> float:
     return 100 * (cycles - measured) / measured
 
 
-def _statistics(errors: list[float]) -> Statistics:
-    return Statistics(len(errors), fmean(errors), median(errors), max(errors))
+def _statistics(errors: list[float]) -> Counted:
+    return Counted(mean=fmean(errors), median=median(errors), maximum=max(errors), rows=len(errors))
 
 
 # Rows of measurements simulated by several: processes, or the workers of a cluster; what is done is kept.
@@ -376,7 +459,7 @@ def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> K
     def read(number: int, content: object) -> AssessedRow:
         if not isinstance(content, list):
             raise TypeError(f"{content!r} is not a list")
-        return AssessedRow(rows[number], **dict(zip(names, content, strict=True)))
+        return AssessedRow(row=rows[number], **dict(zip(names, content, strict=True)))
 
     about = {
         **about_installation(),
@@ -389,9 +472,87 @@ def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> K
 # Accuracy in one call: the tables that come with the targets, or one's own, against the simulation.
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
-    """Simulated compared with measured cycles, table by table.
+@record
+class MeasuredRowEntry(AssessedRow, title="MeasuredRow"):
+    """A published figure and its simulation."""
+
+    computed_by: int = says("The worker that simulated it: its index in `workers`, from 0.")
+
+
+@record
+class SourceErrors(Counted):
+    """The errors of rows from one kind of source."""
+
+    target: str = says("Name of the target.")
+    source_kind: SourceKind | None = says("Source of the measured cycles; null if the table has none.")
+    fitted: bool = says("Whether facts were fitted to them.")
+
+
+class KnownErrors(Keys):
+    """Errors of one kind of operation in the shipped record, in percent of the simulated cycles."""
+
+    target: str = says("Name of the target.")
+    kind: str = says("Kind of operation; `any` stands for all kinds with few rows.")
+    rows: int = says("Measured rows that were not fitted.")
+    refitted: int
+    """Number of rows of fitted casts among them, predicted by facts fitted without their kernel."""
+    mean: Percent = says("Mean of the absolute errors.")
+    median: Percent = says("Median of the absolute errors.")
+    maximum: Percent = says("Largest absolute error.")
+    share: int = says("Percentage of cases in which measured cycles are in the interval.")
+    low: Percent = says("Lower end of the interval.")
+    high: Percent = says("Upper end of the interval.")
+    held: Percent = says("Percentage of the target's rows within the interval, with each group left out in turn.")
+
+
+@record
+class Evidence(Keys):
+    """Errors of held-out rows first, then those of fitted rows."""
+
+    unfitted: Counted | None = derived(
+        "The statistics of the rows that were not used for fitting; null if there are none.",
+        lambda own: _counted(row for row in own.rows if not row.fitted),
+    )
+    fitted: Counted | None = derived(
+        "Errors of fitted rows, which confirm nothing; null if there are none.",
+        lambda own: _counted(row for row in own.rows if row.fitted),
+    )
+
+
+def _by_source(accuracy: AccuracyTables) -> Iterator[SourceErrors]:
+    for table in accuracy.tables:
+        for (fitted, kind), rows in by_evidence(table.rows).items():
+            name = table.target.name
+            yield extended(SourceErrors, simulated(rows), target=name, source_kind=kind, fitted=fitted)
+
+
+def _intervals(accuracy: AccuracyTables) -> Iterator[Residuals]:
+    for name in dict.fromkeys(table.target.name for table in accuracy.tables):
+        yield from intervals(name)
+
+
+def _origins(accuracy: AccuracyTables) -> Origins:
+    return Origins(by for table in accuracy.tables for by in table.origins)
+
+
+def _entries(accuracy: AccuracyTables) -> Iterator[MeasuredRowEntry]:
+    origins = _origins(accuracy)
+    for table in accuracy.tables:
+        for row, by in zip(table.rows, table.origins, strict=True):
+            yield extended(MeasuredRowEntry, row, computed_by=origins.place(by))
+
+
+@record
+class AccuracyTables(
+    PlotMixin[Literal["rows", "curves"]],
+    CommandDocument,
+    ErrorsOfRows,
+    Evidence,
+    name="accuracy",
+    version=5,
+    title="Accuracy",
+):
+    """Simulated compared with published cycles; the statistics cover all rows.
 
     `plot` draws simulated over measured cycles, and the distribution of errors. Frames, with errors in percent of the
     measured cycles, positive where the simulation is slower:
@@ -403,8 +564,22 @@ class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
       of the absolute errors of its `rows`, and the same of the public model.
     """
 
-    tables: tuple[Accuracy, ...]
-    """Pairs of a target and a table, at least one."""
+    by_source: list[SourceErrors] = derived(
+        "The same statistics by target and by source of the measured cycles.", _by_source
+    )
+    intervals: list[KnownErrors] = derived(
+        "Ranges of measured cycles around simulated ones, by target and kind of operation.", _intervals
+    )
+    tables: tuple[Accuracy, ...] = says("The tables.", key="targets")
+    entries: list[MeasuredRowEntry] = derived("The rows of the tables.", _entries, key="rows")
+    curves: tuple[ErrorCurve, ...] = derived(
+        "The rows by operation, type pair and path.",
+        lambda own: tuple(curve for table in own.tables for curve in table.curves),
+    )
+    public_model: Errors | None = derived(
+        "The statistics of the public cost model; null if it covers no row.", lambda own: predicted(own.rows)
+    )
+    workers: list[WorkerEntry] = derived("The workers of the simulation.", lambda own: _origins(own).documents())
 
     def __repr__(self) -> str:
         names = ", ".join(dict.fromkeys(table.target.name for table in self.tables))
@@ -417,19 +592,9 @@ class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
         return tuple(row for table in self.tables for row in table.rows)
 
     @property
-    def curves(self) -> tuple[MeasuredCurve, ...]:
-        """The curves of all tables: statistics per operation, pair of types and shape class."""
-        return tuple(curve for table in self.tables for curve in table.curves)
-
-    @property
-    def simulation(self) -> Statistics:
+    def simulation(self) -> Counted:
         """Absolute errors of the simulation over all rows, in percent."""
         return simulated(self.rows)
-
-    @property
-    def public_model(self) -> Statistics | None:
-        """Absolute errors of the public model over the rows that state it, in percent; None if none do."""
-        return predicted(self.rows)
 
 
 @arguments_checked

@@ -17,7 +17,6 @@ from castsim.tools.accuracy.accuracy_assessment import accuracy, measured_target
 from castsim.tools.accuracy.left_out import LeftOut, cross_validate, together, write_record
 from castsim.tools.accuracy.measured_rows import read_table
 from castsim.tools.accuracy.page import accuracy_page, cross_validation_page
-from castsim.tools.accuracy.report import accuracy_document, cross_validation_document
 from castsim.tools.distribution.distributing import refuse_workers, workers_of
 
 
@@ -44,11 +43,11 @@ def execute(options: Namespace) -> CommandOutcome:
             scheduler=workers.scheduler,
             ledger=ledger,
             progress=progress,
-        ).tables
+        )
 
     if (folder := output_folder(options.record, "--record")) is not None:
-        write_record(folder, accuracies)
-    return replace(answer(accuracy_page, accuracy_document(accuracies)), delivered=removal(ledger))
+        write_record(folder, accuracies.tables)
+    return replace(answer(accuracy_page, accuracies.as_json()), delivered=removal(ledger))
 
 
 def _cross_validation(options: Namespace) -> CommandOutcome:
@@ -74,4 +73,4 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
         table = read_table(SHIPPED / target.measured_casts.file)
     with stage_progress(options) as progress:
         validation = cross_validate(target, table, LeftOut(options.cross_validate), progress)
-    return answer(cross_validation_page, cross_validation_document(validation))
+    return answer(cross_validation_page, validation.as_json())

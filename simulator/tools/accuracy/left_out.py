@@ -21,15 +21,16 @@ from castsim.isa.dataclass import astuple, dataclass, fields, replace
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import CastAsked, lowerer_of, tiles_of
+from castsim.reports.documents import CommandDocument, Keys, apart, derived, record, says
+from castsim.reports.schemas.keys import Cycles, Name, Percent
 from castsim.targets.description import with_values
 from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals, Target, TileTarget
 from castsim.tools.accuracy.accuracy_assessment import (
     Accuracy,
     AssessedRow,
-    Statistics,
+    ErrorsOfRows,
     assess_row,
     shape_of,
-    simulated,
 )
 from castsim.tools.accuracy.measured_rows import CAST as CAST_OPERATION
 from castsim.tools.accuracy.measured_rows import KERNEL, LAUNCH, TRANSFERS, MeasuredRow, MeasuredTable
@@ -69,34 +70,59 @@ class LeftOut(StrEnum):
     """All rows of one table with the same kind of source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """The rows left out, the facts fitted to all other rows, and the resulting predictions.
+class PredictedRow(Keys):
+    """A published figure, and the prediction of facts fitted without it."""
 
-    `undecided` are facts that affect rows left out and no other row: they keep the values of other sources.
-    """
+    src: str = says("Name of the source format.", "row.src")
+    dst: str = says("Name of the destination format.", "row.dst")
+    path: str = says("Class of the shape.", "row.path")
+    measured_cycles: Cycles = says("The published figure.", "row.measured_cycles")
+    simulated_rows: int = says("Rows simulated.")
+    simulated_cols: int = says("Columns simulated.")
+    simulated_cycles: Cycles = says("The simulation's figure.")
+    error_percent: Percent = says(
+        "Error relative to the published figure; positive if the simulation is higher.", "error"
+    )
 
-    name: str
-    facts: Mapping[str, Decimal]
-    rows: tuple[AssessedRow, ...]
-    undecided: tuple[str, ...] = ()
+
+@record
+class FittedFacts(ErrorsOfRows):
+    """The facts fitted to all rows, and their errors."""
+
+    facts: Mapping[Name, Decimal] = says("The facts by path.")
+    rows: tuple[AssessedRow, ...] = apart()
+    """The rows with their predictions."""
+
+
+@record
+class Fold(ErrorsOfRows, title="FoldEntry"):
+    """A held-out part: the facts fitted to all other rows, and their errors on the part."""
+
+    facts: Mapping[Name, Decimal] = says("The facts by path.")
+    name: str = says("The left-out group.", key="left_out")
+    rows: tuple[AssessedRow, ...] = apart()
+    row_count: int = derived("Number of rows in the left-out group.", lambda own: len(own.rows), key="rows")
+    predictions: list[PredictedRow] = derived("The left-out rows with their predictions.", "rows")
+    undecided: tuple[str, ...] = apart(default=())
+    """Facts that affect rows left out and no other row: they keep the values of other sources."""
+
+
+@record
+class CrossValidation(CommandDocument, ErrorsOfRows, name="accuracy-cross-validation", title="CrossValidated"):
+    """With `--cross-validate`: every published figure predicted by facts fitted without it."""
+
+    target: Target = says("Name of the target.")
+    table: MeasuredTable = apart()
+    file: str = derived("The table.", "table.file")
+    left_out: str = says("Kind of the groups that are left out.")
+    row_count: int = derived("Number of rows.", lambda own: len(own.rows), key="rows")
+    nothing_left_out: FittedFacts = says("The fit to all rows.")
+    folds: tuple[Fold, ...] = says("One entry for each left-out group.")
 
     @property
-    def statistics(self) -> Statistics:
-        """Errors of the rows left out."""
-        return simulated(self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class CrossValidation:
-    """All folds of a table; `fitted` are the facts fitted to all its rows, `fitted_rows` their predictions."""
-
-    target: Target
-    table: MeasuredTable
-    left_out: LeftOut
-    fitted: Mapping[str, Decimal]
-    fitted_rows: tuple[AssessedRow, ...]
-    folds: tuple[Fold, ...]
+    def fitted(self) -> Mapping[str, Decimal]:
+        """The facts fitted to all rows."""
+        return self.nothing_left_out.facts
 
     @property
     def rows(self) -> tuple[AssessedRow, ...]:
@@ -126,9 +152,9 @@ def cross_validate(
     for done, (name, out) in enumerate(groups.items(), 1):
         progress(f"without {name}", done, len(groups) + 1)
         values = model.fit(every - out)
-        folds.append(Fold(name, model.named(values), model.predicted(values, out), model.undecided(out)))
-    rows = model.predicted(fitted, every)
-    return CrossValidation(target, table, left_out, model.named(fitted), rows, tuple(folds))
+        folds.append(Fold(model.named(values), name, model.predicted(values, out), model.undecided(out)))
+    whole = FittedFacts(model.named(fitted), model.predicted(fitted, every))
+    return CrossValidation(target, table, left_out, whole, tuple(folds))
 
 
 def together(tables: Sequence[MeasuredTable]) -> MeasuredTable:
@@ -199,7 +225,15 @@ class _FactModel:
     def predicted(self, values: Values, numbers: Collection[int]) -> tuple[AssessedRow, ...]:
         """Return rows with the cycles predicted by values."""
         return tuple(
-            AssessedRow(self._rows[number], convention, valid_rows, valid_cols, self._simulated(values, number))
+            AssessedRow(
+                row=self._rows[number],
+                target=self._target.name,
+                convention=convention,
+                simulated_rows=valid_rows,
+                simulated_cols=valid_cols,
+                simulated_cycles=self._simulated(values, number),
+                reason="",
+            )
             for number, (convention, _, _, valid_rows, valid_cols) in enumerate(self._shapes)
             if number in numbers
         )
@@ -353,7 +387,7 @@ class IntervalTrial:
     residual: float
 
 
-def record(accuracies: Sequence[Accuracy]) -> list[Residuals]:
+def interval_rows(accuracies: Sequence[Accuracy]) -> list[Residuals]:
     """Return the intervals for assessed shipped tables."""
     targets = dict.fromkeys(table.target.name for table in accuracies)
     return [
@@ -368,7 +402,7 @@ def write_record(folder: Path, accuracies: Sequence[Accuracy]) -> None:
     with (folder / INTERVALS).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([field.name for field in fields(Residuals)])
-        writer.writerows(map(astuple, record(accuracies)))
+        writer.writerows(map(astuple, interval_rows(accuracies)))
 
 
 def kind_of(row: MeasuredRow) -> str:

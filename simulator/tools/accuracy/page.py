@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
 from castsim.isa.dataclass import replace
 from castsim.reports.documents import Document, Json, shortened
@@ -14,21 +13,15 @@ from castsim.reports.pages.answer_pages import (
     Columns,
     Entry,
     Sections,
+    columns_of,
     page_of_document,
     same,
     summary_section,
     table_section,
     titled_section,
 )
-from castsim.reports.pages.blocks import (
-    Packed,
-    Page,
-    ResultsView,
-)
-
-if TYPE_CHECKING:
-    pass
-
+from castsim.reports.pages.blocks import Packed, Page, ResultsView
+from castsim.tools.accuracy.accuracy_assessment import Errors
 
 _ACCURACY_PAGE_MOST_ROWS = 1000
 """Maximum number of rows for which the page contains their JSON too; its lists have all rows."""
@@ -113,7 +106,7 @@ def accuracy_page(document: Entry) -> Page:
 
 PAGES["accuracy"] = accuracy_page
 
-_ERRORS: Columns = {f"{name} %": f"{{{name}:.2f}}" for name in ("mean", "median", "max")}
+_ERRORS = columns_of(Errors)
 
 
 def _public(entry: Entry, name: str) -> str | None:

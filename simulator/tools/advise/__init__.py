@@ -43,7 +43,7 @@ FEATURES = (
         "find changes that save cycles and keep every bit of the outputs, as diffs",
         _advise,
         "castsim.tools.advise.command",
-        documents=("castsim.tools.advise.documents:Advise",),
+        documents=("castsim.tools.advise.advice_search:Advice",),
         pages=("castsim.tools.advise.page",),
         start="castsim advise kernel.pto",
     ),

@@ -17,6 +17,8 @@ from castsim.isa.pto import program as pto
 from castsim.isa.reading import Language, read_source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vliw import assembly_target
+from castsim.reports.documents import CommandDocument, record, says
+from castsim.reports.schemas.keys import Cycles
 from castsim.running.program_edits import Edited, TextOperation, TileText, each_of, indent, read_text
 from castsim.targets.dataflow import BLOCK_BYTES
 from castsim.targets.loader import Target
@@ -26,10 +28,10 @@ from castsim.tools.advise.rewrites import MERGING
 from castsim.tools.advise.suggestions import (
     SECONDS,
     TRIES,
+    Change,
     ProposedChange,
-    Rejection,
+    RejectedChange,
     RunConfig,
-    Suggestion,
     SuggestionEvidence,
 )
 from castsim.tools.advise.text_edits import (
@@ -338,24 +340,19 @@ COMPOSED = (f"{RESIZING}, {rewrites.BUFFERING}", f"{MERGING}, {rewrites.BUFFERIN
 """Kinds that extend another kind, and are offered only if that one alone saves less."""
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """Result of the search for a program."""
+@record
+class Advice(CommandDocument, name="advise", version=2, title="Advise"):
+    """Changes that make a program faster."""
 
-    file: str
-    """The program's name in messages."""
-    target: str
-    """The name of the target that it ran on."""
-    cycles: int
-    """Cycles of the unchanged program."""
-    offers: tuple[Suggestion, ...]
-    """Valid changes, most cycles saved first."""
-    looked_at: int
-    """Number of changes that were made and checked."""
-    rejected: tuple[Rejection, ...] = ()
-    """The changes that are not offered, in the order in which they were made."""
-    unfinished: bool = False
-    """Whether the time ended before the search tried every known change."""
+    file: str = says("The program.")
+    target: str = says("Name of the target.")
+    cycles: Cycles = says("Cycles of the original program.")
+    looked_at: int = says("Changes that were applied and checked.")
+    offers: tuple[Change, ...] = says("Valid changes, most cycles saved first.")
+    rejected: tuple[RejectedChange, ...] = says("Changes that are not offered, in the order of their trial.")
+    unfinished: bool = says("Whether the time limit ended the search.")
+    applied: int | None = says("Number of the written change; null if none was written.", default=None)
+    output: str | None = says("The output file.", default=None)
 
 
 @arguments_checked
@@ -404,7 +401,7 @@ def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) ->
         looked.append(change)
         progress("timing changes", len(looked), 0)
         gain = faster(change, before)
-        if isinstance(gain, Rejection):
+        if isinstance(gain, RejectedChange):
             rejected.append(gain)
         else:
             gains.append((gain[1], change))
@@ -412,23 +409,23 @@ def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) ->
             unfinished = True
             break
     gains.sort(key=lambda entry: (entry[0], len(entry[1].text)))
-    offers: list[Suggestion] = []
+    offers: list[Change] = []
     for number, (cycles, change) in enumerate(gains):
         progress("checking changes", number, len(gains))
         if offers and process_time() > end + before.setting.seconds:
-            rejected.append(Rejection(change, f"{cycles:,} cycles, not checked: the time was over"))
+            rejected.append(RejectedChange(change, f"{cycles:,} cycles, not checked: the time was over"))
             unfinished = True
             continue
         if not _is_better(change, offers, assembly=before.source.language is Language.ASSEMBLY):
-            rejected.append(Rejection(change, f"{cycles:,} cycles, no better than an offer"))
+            rejected.append(RejectedChange(change, f"{cycles:,} cycles, no better than an offer"))
             continue
         offer = offer_of(change, before)
-        if isinstance(offer, Rejection):
+        if isinstance(offer, RejectedChange):
             rejected.append(offer)
         elif offer.how is SuggestionEvidence.PROVEN or not _alike(change, offers):
             offers.append(offer)
         else:
-            rejected.append(Rejection(change, f"{cycles:,} cycles, no better than an offer"))
+            rejected.append(RejectedChange(change, f"{cycles:,} cycles, no better than an offer"))
     offers.sort(
         key=lambda suggestion: (
             -suggestion.gained,
@@ -439,17 +436,16 @@ def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) ->
     order = {id(change): index for index, change in enumerate(looked)}
     rejected.sort(key=lambda rejection: order[id(rejection.change)])
     name = before.loaded.target.name
-    return Advice(
-        before.source.file, name, before.cycles, tuple(offers), len(looked), tuple(rejected), unfinished
-    )  # fmt: skip
+    numbered = tuple(replace(offer, number=number) for number, offer in enumerate(offers, 1))
+    return Advice(before.source.file, name, before.cycles, len(looked), numbered, tuple(rejected), unfinished)
 
 
-def _alike(change: ProposedChange, offers: Sequence[Suggestion]) -> list[Suggestion]:
+def _alike(change: ProposedChange, offers: Sequence[Change]) -> list[Change]:
     """Return the offers of the same kind as a change at its position."""
     return [offer for offer in offers if (offer.change.kind, offer.change.line) == (change.kind, change.line)]
 
 
-def _is_better(change: ProposedChange, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
+def _is_better(change: ProposedChange, offers: Sequence[Change], *, assembly: bool) -> bool:
     """Return whether a change, which saves no more than the offers so far, could be preferred to each of them.
 
     For assembly nothing can be proven, so tried changes are offered.

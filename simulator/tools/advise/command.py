@@ -17,9 +17,8 @@ from castsim.isa.reading import Language, Source, read_source
 from castsim.reports.progress import stage_progress
 from castsim.running.languages import CPP, GRAPH, language_module, language_of
 from castsim.tools.advise.advice_search import Advice, advice_on
-from castsim.tools.advise.documents import Advise
 from castsim.tools.advise.equivalence import original
-from castsim.tools.advise.suggestions import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
+from castsim.tools.advise.suggestions import SECONDS, TRIES, Change, RunConfig, SuggestionEvidence
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,7 +62,8 @@ def execute(options: Namespace) -> CommandOutcome:
     with stage_progress(options) as progress:
         advice = advice_on(original(source, setting), progress)
     written = None if number is None else _applied(advice, number, options)
-    document = Advise.of(advice, applied=number, output=written)
+    output = None if written is None else str(written)
+    document = replace(advice, applied=number, output=output).as_json()
     return CommandOutcome(document, lambda _: _text(document, why=options.why))
 
 
@@ -129,7 +129,7 @@ def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
             f"--apply {number}: {'no change was found' if not count else f'{count} changes were found'}",
             legal=() if not count else (f"1 to {count}",),
         )
-    offer: Suggestion = advice.offers[number - 1]
+    offer: Change = advice.offers[number - 1]
     if offer.how is not SuggestionEvidence.PROVEN and not options.tried:
         raise ReadError(
             f"--apply {number}: this change was tested on {offer.runs} inputs but is not proven",

@@ -31,10 +31,10 @@ from castsim.running.program_loading import TileProgram
 from castsim.running.program_runs import Result, computed, run_loaded
 from castsim.targets.description import with_options
 from castsim.tools.advise.suggestions import (
+    Change,
     ProposedChange,
-    Rejection,
+    RejectedChange,
     RunConfig,
-    Suggestion,
     SuggestionEvidence,
     diff_of,
 )
@@ -273,18 +273,20 @@ def timed(loaded: LoadedProgram, setting: RunConfig) -> Result:
     )  # fmt: skip
 
 
-def faster(change: ProposedChange, before: Baseline) -> tuple[LoadedProgram, int] | Rejection:
+def faster(change: ProposedChange, before: Baseline) -> tuple[LoadedProgram, int] | RejectedChange:
     """Return a changed program and its cycles; otherwise the reason: refused, has races, or is no faster."""
     try:
         loaded, run = before.changed(change.text)
         cycles = run.cycles
     except REFUSED as error:
-        return Rejection(change, f"refused: {_first_line(error)}")
+        return RejectedChange(change, f"refused: {_first_line(error)}")
     if cycles >= before.cycles:
-        return Rejection(change, f"not faster: {cycles:,} cycles")
+        return RejectedChange(change, f"not faster: {cycles:,} cycles")
     warned = [(kind, text) for kind, text in warned_of(loaded) - warned_of(before.loaded) if kind not in change.warns]
     if warned:
-        return Rejection(change, f"{cycles:,} cycles, with a new warning: {min(text for _, text in warned).strip()}")
+        return RejectedChange(
+            change, f"{cycles:,} cycles, with a new warning: {min(text for _, text in warned).strip()}"
+        )
     return loaded, cycles
 
 
@@ -302,22 +304,22 @@ def warned_of(loaded: LoadedProgram) -> frozenset[tuple[WarningKind, str]]:
     return frozenset((warning.kind, _NAMES.sub("", warning.text)) for warning in warnings)
 
 
-def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection:
+def offer_of(change: ProposedChange, before: Baseline) -> Change | RejectedChange:
     """Return a change as an offer; otherwise the reason why it is not valid."""
     gain = faster(change, before)
-    if isinstance(gain, Rejection):
+    if isinstance(gain, RejectedChange):
         return gain
     loaded, cycles = gain
     how = SuggestionEvidence.PROVEN if proven(before, loaded) else SuggestionEvidence.TRIED
     runs = tried(before, loaded, FOR_PROOF if how is SuggestionEvidence.PROVEN else before.tries(change))
     if runs is None:
-        return Rejection(change, f"{cycles:,} cycles, other bits on an input that was tried")
+        return RejectedChange(change, f"{cycles:,} cycles, other bits on an input that was tried")
     if how is SuggestionEvidence.TRIED and not runs:
-        return Rejection(change, f"{cycles:,} cycles, not proven, and the program rejects all random inputs")
+        return RejectedChange(change, f"{cycles:,} cycles, not proven, and the program rejects all random inputs")
     if not holds_elsewhere(change, before):
-        return Rejection(change, f"{cycles:,} cycles, does not hold for other scalar arguments")
+        return RejectedChange(change, f"{cycles:,} cycles, does not hold for other scalar arguments")
     diff = diff_of(before.source.file, before.source.text, change.text)
-    return Suggestion(change, how, runs, before.cycles, cycles, diff)
+    return Change(change, 0, how, runs, before.cycles, cycles, diff)
 
 
 def holds_elsewhere(change: ProposedChange, before: Baseline) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from castsim.reports.pages.answer_pages import (
     Columns,
@@ -24,9 +23,6 @@ from castsim.reports.pages.blocks import (
     Listing,
     Text,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @page_of_document("advise", "Advice on {stem}", "castsim advise {file}")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from enum import StrEnum
+from typing import Annotated, TypeAlias
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import WarningKind
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Source
+from castsim.reports.documents import Keys, apart, derived, record, says
+from castsim.reports.schemas.keys import Cycles, Line, Percent
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load
 from castsim.targets.description import with_options
@@ -49,34 +52,44 @@ class ProposedChange:
     warns: frozenset[WarningKind] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """A change that was examined and rejected, and `why`."""
+@record
+class RejectedChange(Keys):
+    """A change that was tried and rejected."""
 
-    change: ProposedChange
-    why: str
+    change: ProposedChange = apart()
+    kind: str = derived("Kind of the change, as in docs/tools/advise.md.", "change.kind")
+    title: str = derived("The change and its place.", "change.title")
+    line: Line = derived("The line where it begins.", "change.line")
+    why: str = says("The reason why it is not offered.")
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A change that keeps the outputs and saves cycles; `runs` is the number of inputs that it was tried on."""
+HowKept: TypeAlias = Annotated[SuggestionEvidence, ("enum", tuple(SuggestionEvidence)), ("type", "string")]
+"""Evidence that the outputs stay the same."""
 
-    change: ProposedChange
-    how: SuggestionEvidence
-    runs: int
-    cycles_before: int
-    cycles: int
-    diff: str
 
-    @property
-    def gained(self) -> int:
-        """Number of cycles saved."""
-        return self.cycles_before - self.cycles
+def _gained_percent(change: Change) -> float:
+    return round(100 * change.gained / change.cycles_before, 2)
 
-    @property
-    def gained_percent(self) -> float:
-        """Cycles saved, in percent of those of the unchanged program."""
-        return round(100 * self.gained / self.cycles_before, 2)
+
+@record
+class Change(Keys):
+    """A change that keeps the outputs and saves cycles."""
+
+    change: ProposedChange = apart()
+    number: int = says("Number of the change, from 1, for `--apply`.")
+    kind: str = derived("Kind of the change, as in docs/tools/advise.md.", "change.kind")
+    title: str = derived("The change and its place.", "change.title")
+    reason: str = derived("The reason why it saves cycles.", "change.reason")
+    line: Line = derived("The line where it begins.", "change.line")
+    how: HowKept = says("Evidence that the outputs stay the same.")
+    runs: int = says("Number of inputs for which both programs gave the same bits.")
+    cycles_before: int = apart()
+    cycles: Cycles = says("Cycles of the changed program.")
+    gained: Cycles = derived("Cycles saved.", lambda change: change.cycles_before - change.cycles)
+    gained_percent: Percent = derived(
+        "Cycles saved, as a percentage of those of the original program.", _gained_percent
+    )
+    diff: str = says("A unified diff of the file.")
 
     @property
     def evidence(self) -> str:

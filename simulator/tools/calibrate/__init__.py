@@ -34,6 +34,6 @@ FEATURES = (
         "fit a target to your own measurements, and write the fitted target",
         _calibrate,
         "castsim.tools.calibrate.command",
-        documents=("castsim.tools.calibrate.report:Calibrated",),
+        documents=("castsim.tools.calibrate.calibration:Calibration",),
     ),
 )

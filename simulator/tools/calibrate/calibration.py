@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
 from math import inf
@@ -19,6 +19,8 @@ from castsim.execution.timing import ProgressCallback
 from castsim.files import whole_file
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError, installed, missing_package
+from castsim.reports.documents import CommandDocument, Keys, apart, derived, record, says
+from castsim.reports.schemas.keys import Cycles, Percent
 from castsim.targets.description import Fact, Table, with_facts
 from castsim.targets.loader import Target, load_target, target_names
 from castsim.tools.accuracy.accuracy_assessment import assess_row
@@ -221,43 +223,51 @@ _SCALES = (4, 16, 0.25)
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A parameter before and after, with its standard error; None at a bound, or if no rows are left over."""
+@record
+class CalibratedParameter(Keys):
+    """A fitted number of the description."""
 
-    path: str
-    before: Decimal
-    value: Decimal
-    standard_error: float | None
-    low: float
-    high: float | None
-    rows: int
-    """Number of rows whose cycles depend on it."""
+    path: str = says("Its path in the description.")
+    before: Decimal = says("Value in the target.")
+    value: Decimal = says("Fitted value.")
+    standard_error: float | None = says(
+        "Its standard error; null at a bound, or if there are no more rows than parameters."
+    )
+    low: float = says("Lower end of the range of possible values.")
+    high: float | None = says("Upper end of the range of possible values; null if there is none.")
+    at_bound: bool = derived(
+        "Whether the fitted value is at a bound.", lambda own: float(own.value) in (own.low, own.high)
+    )
+    rows: int = says("Number of rows that depend on the fact.")
 
-    @property
-    def at_bound(self) -> bool:
-        """Whether a bound limited it."""
-        return float(self.value) in (self.low, self.high)
+
+def _off(row: CalibratedRow, cycles: int) -> float:
+    return 100 * (cycles - row.measured_cycles) / row.measured_cycles
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """Result of a fit: parameters, and the cycles of each row before and after."""
+@record
+class CalibratedRow(Keys):
+    """A measured row, simulated before and after the fit."""
 
-    target: Target
-    table: MeasuredTable
-    parameters: tuple[Fitted, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    row: MeasuredRow = apart()
+    line: int = derived("Its line in the table.", "row.span.line")
+    operation: str = derived("The operation and its parameters.", "row.label")
+    src: str = derived("Name of the source format.", "row.src.name")
+    dst: str = derived("Name of the destination format.", "row.dst.name")
+    measured_cycles: Cycles = derived("Measured cycles.", "row.measured_cycles")
+    before_cycles: Cycles = says("Simulated on the target.")
+    after_cycles: Cycles = says("Simulated on the derived target.")
+    before_percent: Percent = derived(
+        "Error of the target relative to the measured cycles.", lambda own: _off(own, own.before_cycles)
+    )
+    after_percent: Percent = derived(
+        "Error of the derived target relative to the measured cycles.", lambda own: _off(own, own.after_cycles)
+    )
 
-    def errors(self, cycles: Sequence[int]) -> list[float]:
-        """Return errors in percent of the measured cycles."""
-        rows = zip(cycles, self.table.rows, strict=True)
-        return [100 * (simulated - row.measured_cycles) / row.measured_cycles for simulated, row in rows]
 
-    def deviation(self, cycles: Sequence[int]) -> float:
-        """Return the root mean square error in percent."""
-        return float(np.sqrt(np.mean(np.square(self.errors(cycles)))))
+def _deviation(errors: Iterable[float]) -> float:
+    """Return the root mean square error in percent."""
+    return float(np.sqrt(np.mean(np.square(list(errors)))))
 
 
 def misfits(calibration: Calibration) -> tuple[str, ...]:
@@ -272,13 +282,13 @@ def misfits(calibration: Calibration) -> tuple[str, ...]:
     again = [np.array(group) / np.mean(group) for group in groups.values() if len(group) > 1]
     degrees = sum(len(group) - 1 for group in again)
     noise = 100 * float(np.sqrt(sum(np.sum((group - 1) ** 2) for group in again) / degrees)) if degrees else USUAL_NOISE
-    errors = calibration.errors(calibration.after)
+    errors = [row.after_percent for row in calibration.rows]
     rounding = 100 * _ROUNDING * float(np.mean([1 / row.measured_cycles for row in calibration.table.rows]))
     warnings = []
-    if calibration.deviation(calibration.after) > BEYOND * max(noise, rounding):
+    if calibration.residual_percent > BEYOND * max(noise, rounding):
         worst = max(range(len(errors)), key=lambda number: abs(errors[number]))
         warnings.append(
-            f"the rows do not fit the model: {calibration.deviation(calibration.after):.2f} % rms, where "
+            f"the rows do not fit the model: {calibration.residual_percent:.2f} % rms, where "
             f"{'rows that measure the same again scatter by' if degrees else 'measurements usually scatter by'} "
             f"{noise:.2f} %; line {calibration.table.rows[worst].span.line} is {errors[worst]:+.2f} % off"
         )
@@ -288,6 +298,30 @@ def misfits(calibration: Calibration) -> tuple[str, ...]:
         if parameter.standard_error is not None and 2 * parameter.standard_error > abs(float(parameter.value))
     ]
     return tuple(warnings)
+
+
+@record
+class Calibration(CommandDocument, name="calibrate", title="Calibrated"):
+    """Numbers of a target fitted to a table; all of its rows are fitted."""
+
+    target: Target = says("Name of the target.")
+    table: MeasuredTable = apart()
+    file: str = derived("The table.", "table.file")
+    out: str = says("The derived description.")
+    residual_before_percent: Percent = derived(
+        "Root of the mean squared error of the rows on the target.",
+        lambda own: _deviation(row.before_percent for row in own.rows),
+    )
+    residual_percent: Percent = derived(
+        "Root of the mean squared error of the rows on the derived target.",
+        lambda own: _deviation(row.after_percent for row in own.rows),
+    )
+    warnings: tuple[str, ...] = derived(
+        "Doubts about the fit: errors beyond the noise of the rows, numbers that the rows hardly determine.",
+        misfits,
+    )
+    parameters: tuple[CalibratedParameter, ...] = says("The fitted parameters.")
+    rows: tuple[CalibratedRow, ...] = says("The rows.")
 
 
 def calibrate(
@@ -328,7 +362,7 @@ def calibrate(
     model.slopes(np.array([float(value) for value in final]))
     errors = model.standard_errors(final)
     fitted = tuple(
-        Fitted(
+        CalibratedParameter(
             parameter.path,
             parameter.value,
             value,
@@ -339,8 +373,9 @@ def calibrate(
         )
         for parameter, value, error, reached in zip(parameters, final, errors, model.reached(), strict=True)
     )
-    before, after = (tuple(map(int, model.cycles(simulated))) for simulated in (model.legal(start), final))
-    return Calibration(target, table, fitted, before, after)
+    before, after = (map(int, model.cycles(simulated)) for simulated in (model.legal(start), final))
+    rows = tuple(CalibratedRow(*cycles) for cycles in zip(table.rows, before, after, strict=True))
+    return Calibration(target, table, "", fitted, rows)
 
 
 class _Model:
@@ -562,7 +597,7 @@ def derived_description(calibration: Calibration, base: str | Path, out: Path) -
     if text.endswith(".toml"):
         text = Path(os.path.relpath(Path(text).resolve(), out.resolve().parent)).as_posix()
     lines = [f"base = {_quoted(text)}", f"name = {_quoted(out.stem)}"]
-    owners: dict[tuple[str, ...], list[Fitted]] = {}
+    owners: dict[tuple[str, ...], list[CalibratedParameter]] = {}
     for parameter in calibration.parameters:
         owners.setdefault(_owner(calibration.target, parameter.path), []).append(parameter)
     for owner, fitted in owners.items():
@@ -594,13 +629,13 @@ def check_out(out: Path) -> None:
         raise ReadError(f"--out {out}: the file already exists; choose another name")
 
 
-def _source(calibration: Calibration, owner: tuple[str, ...], fitted: list[Fitted]) -> str:
+def _source(calibration: Calibration, owner: tuple[str, ...], fitted: list[CalibratedParameter]) -> str:
     parts = []
     for parameter in fitted:
         error = "" if parameter.standard_error is None else f" +- {parameter.standard_error:.2g}"
         bound = " (at its bound)" if parameter.at_bound else ""
         parts.append(f"{'.'.join(parameter.path.split('.')[len(owner) :])} {parameter.value:f}{error}{bound}")
-    residual = calibration.deviation(calibration.after)
+    residual = calibration.residual_percent
     rows = len(calibration.table.rows)
     text = f"least squares to {rows} rows of {Path(calibration.table.file).name}, residual {residual:.2f} % rms: "
     base = _table(calibration.target, owner)

@@ -39,6 +39,8 @@ from castsim.isa.tpc.parser import parse as parse_assembly
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.findings import LintFinding
+from castsim.reports.documents import Keys, TextOrNull, apart, record, says
+from castsim.reports.schemas.keys import Column, Line
 from castsim.running.languages import GRAPH, SCHEDULER, C, language_module
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
@@ -100,30 +102,24 @@ def _is_checkable(path: Path) -> bool:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """An error, warning or note about a file.
+@record
+class Finding(Keys, title="FindingEntry"):
+    """An error, warning or note about a file."""
 
-    `line` and `column` count from 1, columns in code points; `end_column` is the one after the last character. All
-    three are None if the finding is about the whole file. `legal` lists legal values, `help` names a remedy;
-    `exit_code` is that of `castsim check`: 0, 1 refused, 2 malformed.
-    """
-
-    severity: Severity
-    """error, warning or note."""
-    kind: str
-    """Kind of the broken rule, such as race or stale read."""
-    message: str
-    """Description of the problem, in a sentence."""
-    file: str
-    """The name of the file, or of the text."""
-    line: int | None = None
-    column: int | None = None
-    end_column: int | None = None
-    help: str = ""
-    legal: tuple[str, ...] = ()
-    exit_code: int = 0
-    span: Span | None = None
+    severity: Severity = says("Severity of the finding.")
+    kind: str = says("Its kind.")
+    message: str = says("The finding in words.")
+    file: str = says("The file.")
+    line: Line | None = says("Line, from 1; null if it is about the whole file.", default=None)
+    column: Column | None = says("Column in code points, from 1; null as `line`.", default=None)
+    end_column: Column | None = says(
+        "Column after the last character; null if it is about the whole file.", default=None
+    )
+    help: TextOrNull = says("How to mend it; null if more than one way is possible.", default="")
+    legal: tuple[str, ...] = says("Valid alternatives.", default=())
+    exit_code: int = apart(default=0)
+    """That of `castsim check`: 0, 1 refused, 2 malformed."""
+    span: Span | None = apart(default=None)
     """The position with its source line, for display."""
 
     def __repr__(self) -> str:

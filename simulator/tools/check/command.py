@@ -25,9 +25,8 @@ from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import SHOWN, ReadError, Severity, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
-from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.documents import CommandDocument, Document, says
 from castsim.reports.progress import stage_progress
-from castsim.reports.schemas.keys import Column, Line
 from castsim.targets.loader import load_target
 from castsim.tools.check.checking import LANGUAGES, Finding, FolderWalk, check, files_of
 
@@ -40,24 +39,10 @@ FINDING_FORMATS = ("text", "json", "github", "sarif")
 """Output formats of `castsim check --format`."""
 
 
-class FindingEntry(Keys):
-    """An error, warning or note about a file."""
-
-    severity: Severity = says("Severity of the finding.")
-    kind: str = says("Its kind.")
-    message: str = says("The finding in words.")
-    file: str = says("The file.")
-    line: Line | None = says("Line, from 1; null if it is about the whole file.")
-    column: Column | None = says("Column in code points, from 1; null as `line`.")
-    end_column: Column | None = says("Column after the last character; null if it is about the whole file.")
-    help: str | None = says("How to mend it; null if more than one way is possible.", lambda found: found.help or None)
-    legal: list[str] = says("Valid alternatives.")
-
-
 class Check(CommandDocument, name="check"):
     """All findings of files."""
 
-    findings: list[FindingEntry] = says("The findings, file by file.")
+    findings: list[Finding] = says("The findings, file by file.")
 
 
 # What `castsim check` has found, as text, as annotations of GitHub, and as SARIF 2.1.0.
@@ -213,7 +198,7 @@ def execute(options: Namespace) -> CommandOutcome:
                 defines=defines,
                 folders=folders,
             )
-    document = {"findings": [FindingEntry.of(finding) for finding in findings]}
+    document = {"findings": [finding.as_json() for finding in findings]}
 
     def text(width: int) -> RenderableType:
         if options.format == "text":

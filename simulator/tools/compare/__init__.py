@@ -54,6 +54,6 @@ FEATURES = (
         "compare your own conversion with a cast: first difference, distances, binades",
         _compare,
         "castsim.tools.compare.command",
-        documents=("castsim.tools.compare.report:Compare",),
+        documents=("castsim.tools.compare.user_conversions:Comparison",),
     ),
 )

@@ -17,7 +17,7 @@ from castsim.execution.input_data import read_array
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Codes
 from castsim.isa.reading import read_text
-from castsim.tools.compare.report import comparison_document, comparison_text
+from castsim.tools.compare.report import comparison_text
 from castsim.tools.compare.user_conversions import Conversion, compare
 
 _LEGAL = ("FILE.py:FUNCTION", "FILE.npy")
@@ -52,7 +52,7 @@ def execute(options: Namespace) -> CommandOutcome:
     )
 
     return CommandOutcome(
-        comparison_document(comparison), lambda _: comparison_text(comparison), code=0 if comparison.equal else 1
+        comparison.as_json(), lambda _: comparison_text(comparison), code=0 if comparison.equal else 1
     )
 
 

@@ -5,13 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
-from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, TaperedFormat, code_bits, format_named
+from castsim.isa.formats import (
+    FORMATS,
+    Codes,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    TaperedFormat,
+    code_bits,
+    format_named,
+)
 from castsim.machines.casting import cast, format_given
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import (
@@ -22,7 +33,11 @@ from castsim.numerics.codec import (
     format_name,
     is_codes,
     native_dtype,
+    value_of,
 )
+from castsim.reports.documents import CommandDocument, Keys, apart, derived, record, says
+from castsim.reports.numbers import bits_text, json_value
+from castsim.reports.schemas.keys import Bits, Elements, FormatName, Name, Ulps, Value
 from castsim.targets.description import watched
 from castsim.targets.loader import Target, load_target
 from castsim.tools.verify.inputs import Exhaustive, Samples
@@ -53,44 +68,70 @@ class ConversionCounterexample:
     number: float
 
 
-@dataclass(frozen=True, slots=True)
-class BinadeErrors:
-    """Errors of one binade, from 2 ** `exponent` on; `kind` is number, zero, infinite or nan."""
+@record
+class FirstDifference(Keys):
+    """The first input, in order, whose result differs."""
 
-    kind: str
-    exponent: int | None
-    inputs: int
-    differing: int
-    largest_ulps: int
+    position: int = says("Position of the input, from 0.")
+    input_bits: Bits = says("Its code.")
+    input: Value = says("Its number, or `nan`, `inf`, `-inf`.")
+    expected_bits: Bits = says("The code of the cast's result.")
+    expected: Value = says("Its number.")
+    given_bits: Bits | None = says("The given code; null if the destination has no such number.")
+    given: Value = says("The given number.")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
-    """Comparison of a conversion from `src` to `dst` with a cast, abstract or on a `target`.
+def _first_difference(comparison: Comparison) -> FirstDifference | None:
+    first, src, dst = comparison.first, comparison.src, comparison.dst
+    if first is None:
+        return None
+    return FirstDifference(
+        position=first.position,
+        input_bits=bits_text(first.code, src),
+        input=json_value(value_of(first.code, src), src),
+        expected_bits=bits_text(first.expected, dst),
+        expected=json_value(value_of(first.expected, dst), dst),
+        given_bits=None if first.given is None else bits_text(first.given, dst),
+        given=json_value(first.number, FORMATS["f64"]),
+    )
 
-    `differing` of `inputs` inputs differ, `first` among them; `all_codes` tells whether every code was tried.
-    `largest_ulps` and `mean_ulps` count the steps from one result to the other, if neither is NaN;
-    `unrepresentable` counts results that the destination lacks. `signal_to_noise_db` is of finite results against the
-    inputs, in decibels, None without an error, and `cast_signal_to_noise_db` that of the cast. `binades` are those with
-    differences. `verdict` is a sentence on how many differ, for which inputs, and both results; `remedy` is the options
-    of the cast that make all results equal, None if none do.
-    """
 
-    src: Format
-    dst: Format
-    target: str | None
-    inputs: int
-    all_codes: bool
-    differing: int
-    unrepresentable: int
-    largest_ulps: int
-    mean_ulps: float
+@record
+class DifferingBinade(Keys):
+    """Inputs of one binade, some of whose results differ."""
+
+    kind: Literal["number", "zero", "infinite", "nan"] = says("Kind of the inputs.")
+    exponent: int | None = says(
+        "Exponent of 2 of the smallest magnitude in the range, which ends below twice that; null unless numbers."
+    )
+    inputs: Elements = says("Number of inputs of that magnitude.")
+    differing: Elements = says("Number of these inputs with different results.")
+    largest_ulps: Ulps = says("The largest distance between their results.")
+
+
+@record
+class Comparison(CommandDocument, name="compare", version=2, title="Compare"):
+    """A user's conversion compared with a cast."""
+
+    src: FormatName = says("Format of the inputs.")
+    dst: FormatName = says("Format of the results.")
+    target: str | None = says("The chip with the cast; null for the abstract cast.")
+    inputs: Elements = says("Number of compared inputs.")
+    all_codes: bool = says("Whether these are all codes of the source.")
+    differing: Elements = says("Number of results that differ.")
+    unrepresentable: Elements = says("Number of results that the destination lacks.")
+    largest_ulps: Ulps = says("The largest distance between results that are both numbers.")
+    mean_ulps: float = says("The mean distance between results that are both numbers, in ulps.")
     signal_to_noise_db: float | None
-    cast_signal_to_noise_db: float | None
-    first: ConversionCounterexample | None
-    binades: tuple[BinadeErrors, ...]
-    verdict: str
-    remedy: Mapping[str, str] | None
+    """Signal-to-noise ratio of finite results against the inputs, in decibels; null without an error."""
+    cast_signal_to_noise_db: float | None = says("The signal-to-noise ratio of the cast.")
+    first: ConversionCounterexample | None = apart()
+    first_difference: FirstDifference | None = derived(
+        "The first difference; null if there is none.", _first_difference, key="first"
+    )
+    binades: tuple[DifferingBinade, ...] = says("Magnitudes with differences, in ascending order.")
+    verdict: str = says("A sentence with the number and place of the differences, and the results of both there.")
+    remedy: Mapping[Name, str] | None = says("Options of the cast that make all results equal; null if there are none.")
 
     @property
     def equal(self) -> bool:
@@ -201,7 +242,11 @@ def compare(
         code = int(result_codes[at]) if representable[at] else None
         first = ConversionCounterexample(at, int(codes[at]), int(expected[at]), code, float(values[at]))
     return Comparison(
-        source, destination, name, codes.size, whole,
+        src=source,
+        dst=destination,
+        target=name,
+        inputs=codes.size,
+        all_codes=whole,
         differing=int(differs.sum()),
         unrepresentable=int((~representable).sum()),
         largest_ulps=int(ulps.max(initial=0)),
@@ -212,7 +257,7 @@ def compare(
         binades=tuple(_binades(inputs, differs, ulps)),
         verdict=_verdict(inputs, values, wanted, differs, int(ulps.max(initial=0))),
         remedy=remedy,
-    )  # fmt: skip
+    )
 
 
 CAST_WORDS = ("rounding", "overflow", "saturation")
@@ -328,18 +373,23 @@ def _codes(given: ArrayLike, fmt: Format) -> Codes:
     return codes_from_array(array, fmt)
 
 
-def _binades(numbers: NDArray[np.float64], differs: NDArray[np.bool_], ulps: _I64) -> list[BinadeErrors]:
+def _binades(numbers: NDArray[np.float64], differs: NDArray[np.bool_], ulps: _I64) -> list[DifferingBinade]:
     finite = np.isfinite(numbers) & (numbers != 0)
     exponents = np.frexp(np.where(finite, numbers, 1.0))[1].astype(np.int64) - 1
     kinds = np.select([np.isnan(numbers), np.isinf(numbers), ~finite], [3, 2, 1], 0)
+    names: tuple[Literal["number", "zero", "infinite", "nan"], ...] = ("number", "zero", "infinite", "nan")
     binades = []
     for kind, exponent in sorted({*zip(kinds[differs].tolist(), exponents[differs].tolist(), strict=True)}):
         among = (kinds == kind) & (exponents == exponent)
         differing = among & differs
-        number = ("number", "zero", "infinite", "nan")[kind]
-        power = int(exponent) if kind == 0 else None
         binades.append(
-            BinadeErrors(number, power, int(among.sum()), int(differing.sum()), int(ulps[differing].max(initial=0)))
+            DifferingBinade(
+                kind=names[kind],
+                exponent=int(exponent) if kind == 0 else None,
+                inputs=int(among.sum()),
+                differing=int(differing.sum()),
+                largest_ulps=int(ulps[differing].max(initial=0)),
+            )
         )
     return binades
 

@@ -49,6 +49,6 @@ FEATURES = (
         "compare two programs, results, targets or options: cycles, lines, outputs",
         _diff,
         "castsim.tools.diff.command",
-        documents=("castsim.tools.diff.comparing:Difference",),
+        documents=("castsim.tools.diff.differences:Difference",),
     ),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from castsim.commands.kernels import launch_of, refuse_elsewhere
 from castsim.commands.option_parsers import assignments, most_cycles, opaque_cycles, run_limits_of, scalars_of
@@ -15,11 +14,8 @@ from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import STDIN
 from castsim.running.languages import CPP, GRAPH, language_module, language_of
-from castsim.tools.diff.comparing import SideRequest, diff_sides, difference_document, difference_text
-
-if TYPE_CHECKING:
-    from castsim.tools.diff.differences import Difference
-
+from castsim.tools.diff.comparing import SideRequest, diff_sides, difference_text
+from castsim.tools.diff.differences import Difference
 
 _PERCENT = re.compile(r"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}", re.ASCII)
 
@@ -38,7 +34,7 @@ def execute(options: Namespace) -> CommandOutcome:
     write_page_of(options, "castsim.tools.diff.page", comparison)
 
     return CommandOutcome(
-        difference_document(comparison),
+        comparison.as_json(),
         lambda width: with_note(difference_text(comparison, width), options),
         code=_code(comparison, limit),
     )

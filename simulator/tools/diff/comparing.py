@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -19,9 +19,8 @@ from castsim.isa.errors import CastsimError, EngineError, ReadError, arguments_c
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.reading import Source, read_bytes, source_from
 from castsim.numerics.codec import codes_from_array, value_of
-from castsim.reports.documents import CommandDocument, Document, Json, Keys, identifier, says
+from castsim.reports.documents import Json, identifier
 from castsim.reports.numbers import bits_text, duration, grouped, json_value
-from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
 from castsim.reports.terminal import composed, indented, table
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load
@@ -30,13 +29,13 @@ from castsim.running.synchronisation.race_findings import REPORT, STOP
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 from castsim.tools.diff.differences import (
+    ComparedOutput,
+    ComparedSide,
     ComparisonError,
-    ElementDifference,
+    Difference,
     LineChange,
-    LineDifference,
     LineSpan,
-    OutputDifference,
-    ProgramSide,
+    LineThatDiffers,
     SideOutput,
     SourceLineCost,
     by_effect,
@@ -44,14 +43,10 @@ from castsim.tools.diff.differences import (
     difference,
     side_of,
 )
-from castsim.tools.diff.differences import (
-    Difference as RunDifference,
-)
-from castsim.tools.diff.recorded_runs import recorded_run
+from castsim.tools.diff.recorded_runs import RecordedObject, recorded_run
 
 if TYPE_CHECKING:
     from castsim.running.loaded import LaunchRequest
-    from castsim.tools.diff.recorded import RecordedOutput, RecordedRun
 
 
 # The JSON that `castsim run --json` wrote, read back as a side of a comparison.
@@ -65,7 +60,7 @@ def is_document(data: bytes, file: str) -> bool:
     return suffix == ".json" or (suffix not in (".pto", ".tpc", ".s") and data.lstrip()[:1] == b"{")
 
 
-def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
+def recorded_side(data: bytes, file: str, *, values: bool) -> ComparedSide:
     """Return the run of a document as a side, with its outputs if `values`.
 
     Elements of outputs are compared if the run's files still exist unchanged; otherwise only their digests.
@@ -78,7 +73,7 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
         name = recorded.outputs_not_computed[0].name
         raise ReadError(f"result '{file}': output '{name}' was not computed in full")
     instructions = recorded.instructions or []
-    return ProgramSide(
+    return ComparedSide(
         file=file,
         entry=recorded.entry,
         target=recorded.target,
@@ -96,26 +91,26 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
                 instruction.pipe,
                 instruction.start_cycle,
                 instruction.end_cycle,
-                instruction.executions,
+                instruction.executions or 1,
             )
             for instruction in instructions
         ),
     )
 
 
-def _costs(recorded: RecordedRun, file: str) -> dict[int, SourceLineCost]:
+def _costs(recorded: RecordedObject, file: str) -> dict[int, SourceLineCost]:
     cycles: dict[int, int | None] = {}
     for instruction in recorded.instructions or ():
         before = cycles.get(instruction.line, 0)
         # Where one entry stands for many executions, their lengths are not all known.
-        is_known = before is not None and instruction.executions == 1
+        is_known = before is not None and instruction.executions in (None, 1)
         cycles[instruction.line] = (before or 0) + instruction.end_cycle - instruction.start_cycle if is_known else None
     causes: dict[int, dict[Cause, int]] = {}
     for line in recorded.kernel.lines if recorded.kernel else ():
         if line.line is not None:
             causes[line.line] = _causes(line.causes, file)
     costs = {line: SourceLineCost(spent, causes.get(line)) for line, spent in cycles.items()}
-    for launches in recorded.launches:
+    for launches in recorded.launches or ():
         for line in launches.lines:
             if line.line is not None:
                 costs.setdefault(line.line, SourceLineCost(line.cycles, _causes(line.causes, file)))
@@ -129,7 +124,7 @@ def _causes(recorded: Mapping[str, int], file: str) -> dict[Cause, int]:
     return {_CAUSES[name]: cycles for name, cycles in recorded.items()}
 
 
-def _output(output: RecordedOutput, file: str) -> SideOutput:
+def _output(output: RecordedObject, file: str) -> SideOutput:
     try:
         fmt = format_named(output.format)
     except CastsimError as error:
@@ -138,7 +133,7 @@ def _output(output: RecordedOutput, file: str) -> SideOutput:
     return SideOutput(output.name, fmt, shape, output.sha256, _codes(output, fmt, shape))
 
 
-def _codes(output: RecordedOutput, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
+def _codes(output: RecordedObject, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
     """Return the elements of an output, None if its file is gone or has changed."""
     if output.file is None:
         return None
@@ -201,7 +196,7 @@ class _Opened:
     request: SideRequest
     loaded: LoadedProgram | None
     text: str
-    side: ProgramSide | None
+    side: ComparedSide | None
 
 
 @arguments_checked
@@ -221,7 +216,7 @@ def diff(
     timing_only: bool = False,
     max_cycles: int = MAX_CYCLES,
     max_walk: int | None = None,
-) -> RunDifference:
+) -> Difference:
     """Compare two runs: cycles in all, by pipe and by line, outputs bit by bit.
 
     Args:
@@ -253,7 +248,7 @@ def diff(
     )  # fmt: skip
 
 
-def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = lambda _: None) -> RunDifference:
+def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = lambda _: None) -> Difference:
     """Compare two sides; `stage` receives the current stage.
 
     Raises:
@@ -323,7 +318,7 @@ def _check_inputs(inputs: Iterable[str], programs: Iterable[LoadedProgram]) -> N
             raise ReadError(f"neither program has a tensor argument '{name}'", legal=names)
 
 
-def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ProgramSide:
+def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ComparedSide:
     """Run the program of a side that was not run yet."""
     request, loaded = opened.request, opened.loaded
     if loaded is None:
@@ -340,7 +335,7 @@ def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ProgramSide
     return _side(result, opened.text, values=not request.timing_only)
 
 
-def _side(result: Result, text: str, *, values: bool) -> ProgramSide:
+def _side(result: Result, text: str, *, values: bool) -> ComparedSide:
     """Return a run as a side, with its outputs if `values`.
 
     Raises:
@@ -371,119 +366,9 @@ def _named(who: str, do: Callable[[], _Made]) -> _Made:
         raise ComparisonError(f"not enough memory ({who})") from error
 
 
-# The difference of two runs as JSON and as text: the answer, pipes, lines, outputs.
-
-
-class ComparedSide(Keys):
-    """A side of the comparison."""
-
-    file: str = says("The program, or the JSON of its run.")
-    entry: str | None = says("The function; null if there is none.")
-    target: str = says("Name of the target.")
-    seconds: Seconds | None = says("Its cycles at the target's frequency; null if no cycles are modelled.")
-    from_json: bool = says("Whether it was read from a JSON result.", lambda side: side.result is None)
-
-
-class LineThatDiffers(Keys):
-    """A line that differs in text or cycles."""
-
-    line_a: Line | None = says("Line of A; null if A lacks the line.")
-    line_b: Line | None = says("Line of B; null if B lacks the line.")
-    change: Literal["added", "removed", "changed", "renamed", "moved", "cycles"]
-    """Kind of change: `renamed` means equal but for names of values, `cycles` means equal text with other cycles."""
-    cycles_a: Cycles | None
-    """Cycles of A from start to end of its executions, added up; null if it takes none, or they are unknown."""
-    cycles_b: Cycles | None = says("Cycles of B.")
-    causes_a: dict[CauseName, Cycles] | None = says(of=lambda each: each.cost_a and each.cost_a.causes)
-    """Cycles that pipes spent on it in A, by cause; null as `cycles_a`, and if a JSON result lacks them."""
-    causes_b: dict[CauseName, Cycles] | None = says(
-        "Cycles of B by cause.", lambda each: each.cost_b and each.cost_b.causes
-    )
-    text_a: str | None = says(of=lambda each: each.a and each.a.text)
-    """The line of A without surrounding blanks, or its instructions if a side is a JSON result."""
-    text_b: str | None = says("Text of the line in B.", lambda each: each.b and each.b.text)
-
-
-class ElementThatDiffers(Keys):
-    """An element of an output that differs."""
-
-    index: list[int] = says("Index of the element.")
-    bits_a: Bits = says("Its code in A.")
-    bits_b: Bits = says("Its code in B.")
-    value_a: Value = says("The number in A.")
-    value_b: Value = says("The number in B.")
-
-
-class ComparedOutput(Keys):
-    """An output of both sides, or of one."""
-
-    name: str = says("Name in A, or in B if A has none.")
-    equal: bool = says("Whether it has the same format and bits; shapes with equal numbers of elements may differ.")
-    differing: Elements | None
-    """Number of elements whose bits differ; null if the sizes differ, one side lacks it, or only
-    digests are available."""
-    first: list[ElementThatDiffers] = says(
-        of=lambda each: [_element(one, each.a.format, each.b.format) for one in each.first if each.a and each.b]
-    )
-    """The first differing elements."""
-    name_a: str | None = says("Its name in A; null if A lacks it.", lambda each: each.a and each.a.name)
-    format_a: str | None = says("Name of its format in A; null if A lacks it.", lambda each: each.a and each.a.format)
-    shape_a: list[Elements] | None = says(of=lambda each: each.a and each.a.shape)
-    """Extent of each dimension in A; null as `name_a`."""
-    name_b: str | None = says("Its name in B; null if B lacks it.", lambda each: each.b and each.b.name)
-    format_b: str | None = says("Name of its format in B; null if B lacks it.", lambda each: each.b and each.b.format)
-    shape_b: list[Elements] | None = says(of=lambda each: each.b and each.b.shape)
-    """Extent of each dimension in B; null as `name_b`."""
-
-
-class PipeThatDiffers(Keys):
-    """A pipe whose cycles differ."""
-
-    pipe: Name = says("The pipe.")
-    causes_a: dict[CauseName, Cycles] = says("Its cycles in A by cause, without zeros; empty if A has no such pipe.")
-    causes_b: dict[CauseName, Cycles] = says("Cycles of the pipe in B by cause.")
-
-
-class Difference(CommandDocument, name="diff", version=2):
-    """Comparison of two runs. Nothing differs if `equal` is true and `lines` is empty."""
-
-    equal: bool = says("Whether cycles and outputs are the same; the text of the programs is ignored.")
-    cycles_a: Cycles | None = says("Cycles of A; null if none are modelled.")
-    cycles_b: Cycles | None = says("Cycles of B; null if none are modelled.")
-    slowdown_percent: Percent | None
-    """Percentage of additional cycles in B, negative for fewer; null without cycles, or if only A takes none."""
-    lines: list[LineThatDiffers] = says("The lines that differ in text or cycles, in the order of the programs.")
-    outputs: list[ComparedOutput] = says("All outputs; empty if no values were computed.")
-    pipes: list[PipeThatDiffers] = says("The pipes whose cycles differ.")
-    a: ComparedSide = says("Side A.")
-    b: ComparedSide = says("Side B.")
-
-
-def difference_document(comparison: RunDifference) -> Document:
-    """Return a difference as JSON: the lines and pipes that differ, and every output."""
-    return Difference.of(comparison)
-
-
-def difference_lines(lines: Iterable[LineDifference]) -> list[Json]:
+def difference_lines(lines: Iterable[LineThatDiffers]) -> list[Json]:
     """Return lines as JSON with the pipe cycles that each spends."""
-    return [
-        {
-            **LineThatDiffers.of(line_difference),
-            "spent_a": line_difference.spent[0],
-            "spent_b": line_difference.spent[1],
-        }
-        for line_difference in lines
-    ]
-
-
-def _element(element: ElementDifference, a: Format, b: Format) -> Document:
-    return ElementThatDiffers.of(
-        element,
-        bits_a=bits_text(element.bits_a, a),
-        bits_b=bits_text(element.bits_b, b),
-        value_a=json_value(value_of(element.bits_a, a), a),
-        value_b=json_value(value_of(element.bits_b, b), b),
-    )
+    return [{**line.as_json(), "spent_a": line.spent[0], "spent_b": line.spent[1]} for line in lines]
 
 
 # The difference of two runs as text: the answer, pipes, lines, outputs.
@@ -497,7 +382,7 @@ _NO_VALUES = "outputs: not compared, as no values were computed"
 
 
 @composed
-def difference_text(comparison: RunDifference, width: int) -> Iterator[RenderableType]:
+def difference_text(comparison: Difference, width: int) -> Iterator[RenderableType]:
     """Yield the text of a difference for a terminal of `width` columns."""
     yield from head_of(comparison)
     if comparison.pipes:
@@ -512,14 +397,14 @@ def difference_text(comparison: RunDifference, width: int) -> Iterator[Renderabl
         yield from parts
 
 
-def output_parts(comparison: RunDifference) -> Iterator[RenderableType]:
+def output_parts(comparison: Difference) -> Iterator[RenderableType]:
     """Yield the lines on each differing output, with its first differing elements, and on unequal shapes."""
     for output in comparison.outputs:
         if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
             yield from _output_text(output)
 
 
-def head_of(comparison: RunDifference) -> Iterator[Text]:
+def head_of(comparison: Difference) -> Iterator[Text]:
     """Yield the names of both sides, and the comparison of their cycles and outputs."""
     yield Text(f"A {_named_side(comparison.a)}")
     yield Text(f"B {_named_side(comparison.b)}")
@@ -535,12 +420,12 @@ def head_of(comparison: RunDifference) -> Iterator[Text]:
         yield Text(f"outputs: {'the same' if count == 1 else f'all {count} the same'}, bit for bit")
 
 
-def _named_side(side: ProgramSide) -> str:
+def _named_side(side: ComparedSide) -> str:
     entry = "" if side.entry is None else f" @{side.entry}"
     return f"{side.file}{entry} on {side.target}{', according to its JSON' * (side.result is None)}"
 
 
-def _cycles(comparison: RunDifference) -> str:
+def _cycles(comparison: Difference) -> str:
     a, b = comparison.cycles_a, comparison.cycles_b
     if a is None or b is None:
         return "cycles: not modelled for this program"
@@ -550,7 +435,7 @@ def _cycles(comparison: RunDifference) -> str:
     return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B takes {by}' if by else ''}{_seconds(comparison)}"
 
 
-def speed_of(comparison: RunDifference) -> str:
+def speed_of(comparison: Difference) -> str:
     """Return the second side's cycles relative to the first side's in words; '' if equal or unknown.
 
     Above 1.5x the ratio is clearer than a percentage and follows it.
@@ -571,7 +456,7 @@ def _decimal(percent: float) -> str:
     return next((text for places in range(1, 9) if float(text := f"{percent:.{places}f}")), f"{percent:.8f}")
 
 
-def _seconds(comparison: RunDifference) -> str:
+def _seconds(comparison: Difference) -> str:
     """Return the times of both sides if their clocks differ, because cycles alone cannot be compared then."""
     a, b = comparison.a, comparison.b
     if a.target == b.target or not a.seconds or not b.seconds:
@@ -579,7 +464,7 @@ def _seconds(comparison: RunDifference) -> str:
     return f"; {duration(a.seconds)} -> {duration(b.seconds)}"
 
 
-def _pipes(comparison: RunDifference) -> RenderableType:
+def _pipes(comparison: Difference) -> RenderableType:
     pipe_table = table("pipe", "cause", ">cycles A", ">cycles B", ">B - A")
     for pipe in comparison.pipes:
         name = pipe.pipe
@@ -591,7 +476,7 @@ def _pipes(comparison: RunDifference) -> RenderableType:
     return pipe_table
 
 
-def _lines(comparison: RunDifference, width: int) -> Iterator[RenderableType]:
+def _lines(comparison: Difference, width: int) -> Iterator[RenderableType]:
     yield Text(
         f"lines that differ: {len(comparison.lines)}{'' if comparison.by_text else ', by the instructions in them'}"
     )
@@ -610,7 +495,7 @@ def _lines(comparison: RunDifference, width: int) -> Iterator[RenderableType]:
         yield Text(f"  and {len(rows) - _ROWS} more (--json has all)")
 
 
-def _only_waits(line_difference: LineDifference) -> bool:
+def _only_waits(line_difference: LineThatDiffers) -> bool:
     """Return whether a line only synchronises on each side that has it, or waits longer on one side alone."""
     if line_difference.change is LineChange.CYCLES and not line_difference.effect:
         return True
@@ -618,12 +503,12 @@ def _only_waits(line_difference: LineDifference) -> bool:
     return all(_SYNCHRONISING.search(text) for text in texts)
 
 
-def _place(line_difference: LineDifference) -> str:
+def _place(line_difference: LineThatDiffers) -> str:
     a, b = line_difference.line_a, line_difference.line_b
     return f"{'-' if a is None else a} -> {'-' if b is None else b}"
 
 
-def _cost(line_difference: LineDifference) -> str:
+def _cost(line_difference: LineThatDiffers) -> str:
     a, b = line_difference.spent
     if a is None and b is None:
         return ""
@@ -639,7 +524,7 @@ def _counted(cycles: int) -> str:
     return f"{grouped(cycles)} pipe cycle{'s' * (cycles != 1)}"
 
 
-def _texts(line_difference: LineDifference, width: int) -> Iterator[Text]:
+def _texts(line_difference: LineThatDiffers, width: int) -> Iterator[Text]:
     """Yield the texts of a line, with a sign where they differ; a long common beginning is left out."""
     if (
         line_difference.a is not None
@@ -677,7 +562,7 @@ def _shortened(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 3]}..."
 
 
-def _output_text(output_difference: OutputDifference) -> Iterator[RenderableType]:
+def _output_text(output_difference: ComparedOutput) -> Iterator[RenderableType]:
     a, b = output_difference.a, output_difference.b
     name = output_difference.name if a is None or b is None or a.name == b.name else f"{a.name} (B: {b.name})"
     if a is None or b is None:

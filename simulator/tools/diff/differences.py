@@ -9,18 +9,21 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from fractions import Fraction
 from math import prod
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.input_data import digest
 from castsim.execution.timing import Cause, occupied
-from castsim.isa.dataclass import dataclass, field
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Codes, Format
-from castsim.numerics.codec import codes_from_array
+from castsim.numerics.codec import codes_from_array, value_of
+from castsim.reports.documents import CommandDocument, Keys, apart, derived, record, says
 from castsim.reports.launches import written_launches
+from castsim.reports.numbers import bits_text, json_value
+from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
 from castsim.running.program_runs import Result, causes_by_line, listed, source_lines
 
 # The lines of a program as a comparison sees them: what is written in each, without blanks and comments.
@@ -110,27 +113,27 @@ class SideOutput:
     codes: Codes | None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ProgramSide:
-    """A program that ran: its cycles, its lines, its outputs.
+@record
+class ComparedSide(Keys):
+    """A side of the comparison: a program that ran, its cycles, lines and outputs."""
 
-    `cycles` is None if no cycles are modelled; `megahertz` is the frequency of the target. `source` are the lines of
-    the text, None if it is unknown, `executed` those of the executed instructions. `result` is the run
-    itself, None if it comes from a document, which then has `recorded` spans.
-    """
-
-    file: str
-    entry: str | None
-    target: str
-    cycles: int | None
-    seconds: float | None
-    pipes: Mapping[str, Mapping[Cause, int]]
-    lines: Mapping[int, SourceLineCost]
-    source: tuple[LineStatement, ...] | None
-    executed: tuple[LineStatement, ...]
-    outputs: tuple[SideOutput, ...]
-    result: Result | None = None
-    recorded: Sequence[LineSpan] = field(default_factory=tuple)
+    file: str = says("The program, or the JSON of its run.")
+    entry: str | None = says("The function; null if there is none.")
+    target: str = says("Name of the target.")
+    cycles: int | None = apart()
+    """None if no cycles are modelled."""
+    seconds: Seconds | None = says("Its cycles at the target's frequency; null if no cycles are modelled.")
+    pipes: Mapping[str, Mapping[Cause, int]] = apart()
+    lines: Mapping[int, SourceLineCost] = apart()
+    source: tuple[LineStatement, ...] | None = apart()
+    """The lines of the text; None if it is unknown."""
+    executed: tuple[LineStatement, ...] = apart()
+    """Those of the executed instructions."""
+    outputs: tuple[SideOutput, ...] = apart()
+    result: Result | None = apart(default=None)
+    """The run itself; None if it comes from a document, which then has `recorded` spans."""
+    recorded: Sequence[LineSpan] = apart(default=())
+    from_json: bool = derived("Whether it was read from a JSON result.", lambda side: side.result is None)
 
     def __repr__(self) -> str:
         cycles = "no cycles" if self.cycles is None else f"{self.cycles} cycles"
@@ -154,12 +157,12 @@ class ProgramSide:
                 yield LineSpan(instruction.span.line, instruction.name, instruction.pipe, start, end)
 
 
-def side_of(result: Result, source: str, *, values: bool) -> ProgramSide:
+def side_of(result: Result, source: str, *, values: bool) -> ComparedSide:
     """Return a run as a side, with its outputs if `values`; `source` is the text of the program, empty for a binary."""
     loaded, timed = result.loaded, not result.untimed
     cycles = result.timing.total if timed else None
     shown = result.outputs if values else {}
-    return ProgramSide(
+    return ComparedSide(
         file=loaded.file,
         entry=loaded.entry,
         target=loaded.target.name,
@@ -226,25 +229,61 @@ class ElementDifference:
     bits_b: int
 
 
-@dataclass(frozen=True, slots=True)
-class OutputDifference:
-    """An output of both sides, `name` on the first, `name_b` on the second; None on a side that lacks the output.
+def _elements_that_differ(output: ComparedOutput) -> Iterator[ElementThatDiffers]:
+    a, b = output.a, output.b
+    if a is None or b is None:
+        return
+    for element in output.first:
+        yield ElementThatDiffers(
+            element.index,
+            bits_text(element.bits_a, a.format),
+            bits_text(element.bits_b, b.format),
+            json_value(value_of(element.bits_a, a.format), a.format),
+            json_value(value_of(element.bits_b, b.format), b.format),
+        )
 
-    `differing` counts the elements whose bits differ, of which `first` are the first ones in C order. It is None if
-    elements cannot be compared: their numbers differ, a side lacks the output, or only its digest is available.
-    Shapes with the same number of elements are compared in C order, and do not make outputs unequal; indices are those
-    of the first side.
+
+@record
+class ElementThatDiffers(Keys):
+    """An element of an output that differs."""
+
+    index: tuple[int, ...] = says("Index of the element.")
+    bits_a: Bits = says("Its code in A.")
+    bits_b: Bits = says("Its code in B.")
+    value_a: Value = says("The number in A.")
+    value_b: Value = says("The number in B.")
+
+
+@record
+class ComparedOutput(Keys):
+    """An output of both sides, or of one.
+
+    Shapes with the same number of elements are compared in C order; indices are those of side A.
     """
 
-    name: str
-    a: SideOutput | None
-    b: SideOutput | None
-    equal: bool
-    differing: int | None
-    first: tuple[ElementDifference, ...] = ()
+    name: str = says("Name in A, or in B if A has none.")
+    a: SideOutput | None = apart()
+    b: SideOutput | None = apart()
+    equal: bool = says("Whether it has the same format and bits; shapes with equal numbers of elements may differ.")
+    differing: Elements | None = says(
+        "Number of elements whose bits differ; null if the sizes differ, one side lacks it, or only digests are "
+        "available."
+    )
+    first: tuple[ElementDifference, ...] = apart(default=())
+    elements: list[ElementThatDiffers] = derived("The first differing elements.", _elements_that_differ, key="first")
+    name_a: str | None = derived("Its name in A; null if A lacks it.", lambda own: own.a and own.a.name)
+    format_a: str | None = derived("Name of its format in A; null if A lacks it.", lambda own: own.a and own.a.format)
+    shape_a: list[Elements] | None = derived(
+        "Extent of each dimension in A; null as `name_a`.", lambda own: own.a and own.a.shape
+    )
+    name_b: str | None = derived("Its name in B; null if B lacks it.", lambda own: own.b and own.b.name)
+    format_b: str | None = derived("Name of its format in B; null if B lacks it.", lambda own: own.b and own.b.format)
+    shape_b: list[Elements] | None = derived(
+        "Extent of each dimension in B; null as `name_b`.", lambda own: own.b and own.b.shape
+    )
 
 
-def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple[OutputDifference, ...]:
+def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple[ComparedOutput, ...]:
     """Return every output of both sides, compared.
 
     Outputs match by name; the remaining ones match in order, because names of arguments may change.
@@ -261,17 +300,17 @@ def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple
     return (*differences, *(_compared(None, unmatched) for unmatched in left))
 
 
-def _compared(a: SideOutput | None, b: SideOutput | None) -> OutputDifference:
+def _compared(a: SideOutput | None, b: SideOutput | None) -> ComparedOutput:
     name = a.name if a is not None else b.name if b is not None else ""
     if a is None or b is None or prod(a.shape) != prod(b.shape):
-        return OutputDifference(name, a, b, equal=False, differing=None)
+        return ComparedOutput(name, a, b, equal=False, differing=None)
     alike = a.format == b.format
     if a.codes is None or b.codes is None:
         equal = alike and a.sha256 == b.sha256
-        return OutputDifference(name, a, b, equal, 0 if equal else None)
+        return ComparedOutput(name, a, b, equal, 0 if equal else None)
     where = np.flatnonzero(_differs(a.codes.ravel(), b.codes.ravel()))
     first = tuple(_element(int(index), a.codes, b.codes.reshape(a.shape)) for index in where[:SHOWN])
-    return OutputDifference(name, a, b, alike and not where.size, int(where.size), first)
+    return ComparedOutput(name, a, b, alike and not where.size, int(where.size), first)
 
 
 def _differs(a: Codes, b: Codes) -> NDArray[np.bool_]:
@@ -445,39 +484,39 @@ class LineChange(StrEnum):
     CYCLES = "cycles"
 
 
-@dataclass(frozen=True, slots=True)
-class LineDifference:
-    """A line that differs; `a` and `b` are its statements on the two sides, None on a side without it.
+ChangeName: TypeAlias = Annotated[LineChange, ("enum", tuple(LineChange)), ("type", "string")]
 
-    A line is `renamed` if it is equal but for names of values, one for one in the whole program; with the change
-    `cycles`, only its cycles differ.
-    """
 
-    change: LineChange
-    a: LineStatement | None
-    b: LineStatement | None
-    cost_a: SourceLineCost | None
-    cost_b: SourceLineCost | None
+@record
+class LineThatDiffers(Keys):
+    """A line that differs in text or cycles."""
 
-    @property
-    def line_a(self) -> int | None:
-        """Its number on the first side, from 1."""
-        return None if self.a is None else self.a.line
-
-    @property
-    def line_b(self) -> int | None:
-        """Its number on the second side, from 1."""
-        return None if self.b is None else self.b.line
-
-    @property
-    def cycles_a(self) -> int | None:
-        """Total cycles of its executions, from start to end; None if none of them takes any."""
-        return None if self.cost_a is None else self.cost_a.cycles
-
-    @property
-    def cycles_b(self) -> int | None:
-        """Total cycles of its executions on the second side; None if none takes any."""
-        return None if self.cost_b is None else self.cost_b.cycles
+    a: LineStatement | None = apart()
+    b: LineStatement | None = apart()
+    cost_a: SourceLineCost | None = apart()
+    cost_b: SourceLineCost | None = apart()
+    line_a: Line | None = derived("Line of A; null if A lacks the line.", lambda own: own.a and own.a.line)
+    line_b: Line | None = derived("Line of B; null if B lacks the line.", lambda own: own.b and own.b.line)
+    change: ChangeName = says(
+        "Kind of change: `renamed` means equal but for names of values, `cycles` means equal text with other cycles."
+    )
+    cycles_a: Cycles | None = derived(
+        "Cycles of A from start to end of its executions, added up; null if it takes none, or they are unknown.",
+        lambda own: own.cost_a and own.cost_a.cycles,
+    )
+    cycles_b: Cycles | None = derived("Cycles of B.", lambda own: own.cost_b and own.cost_b.cycles)
+    causes_a: dict[CauseName, Cycles] | None = derived(
+        "Cycles that pipes spent on it in A, by cause; null as `cycles_a`, and if a JSON result lacks them.",
+        lambda own: own.cost_a and own.cost_a.causes,
+    )
+    causes_b: dict[CauseName, Cycles] | None = derived(
+        "Cycles of B by cause.", lambda own: own.cost_b and own.cost_b.causes
+    )
+    text_a: str | None = derived(
+        "The line of A without surrounding blanks, or its instructions if a side is a JSON result.",
+        lambda own: own.a and own.a.text,
+    )
+    text_b: str | None = derived("Text of the line in B.", lambda own: own.b and own.b.text)
 
     @property
     def spent(self) -> tuple[int | None, int | None]:
@@ -498,30 +537,37 @@ class LineDifference:
         return (b or 0) - (a or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class PipeDifference:
-    """A pipe whose cycles differ, by cause; empty on a side that lacks the pipe."""
+@record
+class PipeThatDiffers(Keys):
+    """A pipe whose cycles differ."""
 
-    pipe: str
-    causes_a: Mapping[Cause, int]
-    causes_b: Mapping[Cause, int]
+    pipe: Name = says("The pipe.")
+    causes_a: dict[CauseName, Cycles] = says("Its cycles in A by cause, without zeros; empty if A has no such pipe.")
+    causes_b: dict[CauseName, Cycles] = says("Cycles of the pipe in B by cause.")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Difference:
-    """Result of `castsim.diff`: the two sides, and their differences.
+def _equal(comparison: Difference) -> bool:
+    return comparison.cycles_a == comparison.cycles_b and comparison.outputs_equal
 
-    `lines` are the lines that differ in text or cycles, in program order, `pipes` the pipes that differ,
-    `outputs` every output. `by_text` tells that lines were matched by the text of both programs, not by the
-    instructions that a JSON result names.
-    """
 
-    a: ProgramSide
-    b: ProgramSide
-    pipes: tuple[PipeDifference, ...]
-    lines: tuple[LineDifference, ...]
-    outputs: tuple[OutputDifference, ...]
-    by_text: bool
+@record
+class Difference(CommandDocument, name="diff", version=2):
+    """Comparison of two runs. Nothing differs if `equal` is true and `lines` is empty."""
+
+    equal: bool = derived("Whether cycles and outputs are the same; the text of the programs is ignored.", _equal)
+    cycles_a: Cycles | None = derived("Cycles of A; null if none are modelled.", "a.cycles")
+    cycles_b: Cycles | None = derived("Cycles of B; null if none are modelled.", "b.cycles")
+    slowdown_percent: Percent | None = derived(
+        "Percentage of additional cycles in B, negative for fewer; null without cycles, or if only A takes none.",
+        lambda own: None if own.slowdown is None else float(own.slowdown),
+    )
+    lines: tuple[LineThatDiffers, ...] = says("The lines that differ in text or cycles, in the order of the programs.")
+    outputs: tuple[ComparedOutput, ...] = says("All outputs; empty if no values were computed.")
+    pipes: tuple[PipeThatDiffers, ...] = says("The pipes whose cycles differ.")
+    a: ComparedSide = says("Side A.")
+    b: ComparedSide = says("Side B.")
+    by_text: bool = apart()
+    """Whether lines were matched by the text of both programs, not by the instructions that a JSON result names."""
 
     def __repr__(self) -> str:
         cycles = f"{self.cycles_a} -> {self.cycles_b} cycles"
@@ -529,40 +575,17 @@ class Difference:
         return f"<Difference {cycles}, {len(self.lines)} lines, {unequal} of {len(self.outputs)} outputs differ>"
 
     @property
-    def cycles_a(self) -> int | None:
-        """Cycles of the first side; None if none are modelled."""
-        return self.a.cycles
-
-    @property
-    def cycles_b(self) -> int | None:
-        """Cycles of the second side; None if none are modelled."""
-        return self.b.cycles
-
-    @property
     def outputs_equal(self) -> bool:
         """Whether all outputs are equal to the bit; also if none were computed."""
         return all(output.equal for output in self.outputs)
 
     @property
-    def equal(self) -> bool:
-        """Whether cycles and outputs are the same; the text does not count."""
-        return self.cycles_a == self.cycles_b and self.outputs_equal
-
-    @property
     def slowdown(self) -> Fraction | None:
-        """Percentage of additional cycles on the second side, exactly; negative if it takes fewer.
-
-        None if either lacks cycles, or only the first takes 0.
-        """
+        """Percentage of additional cycles on side B, exactly; None if one lacks cycles, or only A takes 0."""
         a, b = self.cycles_a, self.cycles_b
         if a is None or b is None or (a == 0 and b):
             return None
         return Fraction(100 * (b - a), a) if a else Fraction(0)
-
-    @property
-    def slowdown_percent(self) -> float | None:
-        """The slowdown as a float."""
-        return None if self.slowdown is None else float(self.slowdown)
 
     def within(self, percent: float | Fraction) -> bool:
         """Return whether the outputs are equal and the second side is slower by at most a given percentage."""
@@ -572,12 +595,12 @@ class Difference:
         return self.outputs_equal and 100 * (b - a) <= Fraction(percent) * a
 
 
-def by_effect(lines: Sequence[LineDifference]) -> list[LineDifference]:
+def by_effect(lines: Sequence[LineThatDiffers]) -> list[LineThatDiffers]:
     """Return lines by the difference of their pipe cycles; equal ones keep their order."""
     return sorted(lines, key=lambda line: -abs(line.effect))
 
 
-def difference(a: ProgramSide, b: ProgramSide) -> Difference:
+def difference(a: ComparedSide, b: ComparedSide) -> Difference:
     """Compare two runs.
 
     Raises:
@@ -588,7 +611,7 @@ def difference(a: ProgramSide, b: ProgramSide) -> Difference:
     by_text = a.source is not None and b.source is not None
     first, second = (a.source or (), b.source or ()) if by_text else (a.executed, b.executed)
     lines = tuple(_lines(matched(first, second), a.lines, b.lines))
-    comparison = Difference(a, b, tuple(_pipes(a, b)), lines, compared(a.outputs, b.outputs), by_text)
+    comparison = Difference(lines, compared(a.outputs, b.outputs), tuple(_pipes(a, b)), a, b, by_text)
     if a.cycles is None and not a.values and (lines or a.target != b.target):
         raise ComparisonError(
             f"the cycles of {_both(a, b)} are not modelled and no values were computed, so nothing can be compared",
@@ -597,7 +620,7 @@ def difference(a: ProgramSide, b: ProgramSide) -> Difference:
     return comparison
 
 
-def _check(a: ProgramSide, b: ProgramSide) -> None:
+def _check(a: ComparedSide, b: ComparedSide) -> None:
     for has, lacks in ((a, b), (b, a)):
         if has.cycles is not None and lacks.cycles is None:
             why = f": {lacks.result.untimed}" if lacks.result is not None else ""
@@ -608,23 +631,23 @@ def _check(a: ProgramSide, b: ProgramSide) -> None:
             )  # fmt: skip
 
 
-def _both(a: ProgramSide, b: ProgramSide) -> str:
+def _both(a: ComparedSide, b: ComparedSide) -> str:
     return a.file if a.file == b.file else f"{a.file} and {b.file}"
 
 
-def _pipes(a: ProgramSide, b: ProgramSide) -> Iterator[PipeDifference]:
+def _pipes(a: ComparedSide, b: ComparedSide) -> Iterator[PipeThatDiffers]:
     for pipe in dict.fromkeys((*a.pipes, *b.pipes)):
         first, second = (
             {cause: side.pipes[pipe][cause] for cause in Cause if side.pipes.get(pipe, {}).get(cause)}
             for side in (a, b)
         )
         if first != second:
-            yield PipeDifference(pipe, first, second)
+            yield PipeThatDiffers(pipe, first, second)
 
 
 def _lines(
     pairs: Sequence[LinePair], first: Mapping[int, SourceLineCost], second: Mapping[int, SourceLineCost]
-) -> Iterator[LineDifference]:
+) -> Iterator[LineThatDiffers]:
     renamed = _renamings(pairs)
     for pair in pairs:
         a, b = pair.first, pair.second
@@ -633,7 +656,7 @@ def _lines(
         if change is None and _cycles_differ(cost_a, cost_b):
             change = LineChange.CYCLES
         if change is not None:
-            yield LineDifference(change, a, b, cost_a, cost_b)
+            yield LineThatDiffers(a, b, cost_a, cost_b, change)
 
 
 def _text_change(pair: LinePair, renamed: set[tuple[str, str]]) -> LineChange | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from castsim.isa.dataclass import replace
 from castsim.reports.pages.answer_pages import (
@@ -25,12 +24,8 @@ from castsim.reports.pages.blocks import (
     text_blocks,
 )
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes
-from castsim.tools.diff.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
-from castsim.tools.diff.differences import Difference, ProgramSide, by_effect
-
-if TYPE_CHECKING:
-    pass
-
+from castsim.tools.diff.comparing import difference_lines, head_of, output_parts, speed_of
+from castsim.tools.diff.differences import ComparedSide, Difference, by_effect
 
 # The timelines of two runs over one axis: operations of those that ran now, executions of those read from JSON.
 
@@ -50,7 +45,7 @@ def timelines(comparison: Difference) -> Iterator[Lanes]:
         yield replace(lanes, caption=f"{letter}, {side.file} on {side.target}: {side.cycles} cycles", end=end)
 
 
-def _recorded(side: ProgramSide) -> Lanes:
+def _recorded(side: ComparedSide) -> Lanes:
     """Return the executions in a JSON result, a row for each pipe.
 
     Many begin when their instruction is sent, and wait in the pipe's queue; each is shown from the end of the previous
@@ -98,7 +93,7 @@ def page_of(comparison: Difference) -> Page:
         title,
         subtitle,
         tuple(section for section in sections if section.blocks),
-        difference_document(comparison),
+        comparison.as_json(),
     )
 
 
@@ -117,7 +112,7 @@ def _diff_page_figures(comparison: Difference) -> Iterator[Figure]:
 
 
 def _pipes(comparison: Difference) -> Iterator[Block]:
-    sides: tuple[tuple[str, ProgramSide], ...] = (("A", comparison.a), ("B", comparison.b))
+    sides: tuple[tuple[str, ComparedSide], ...] = (("A", comparison.a), ("B", comparison.b))
     pipes = dict.fromkeys((*comparison.a.pipes, *comparison.b.pipes))
     bars = [(f"{pipe}, {letter}", side.pipes.get(pipe, {})) for pipe in pipes for letter, side in sides]
     series = cause_series([causes for _, causes in bars])

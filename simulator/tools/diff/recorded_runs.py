@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace, UnionType
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
 from castsim.isa.errors import ReadError, Span
+from castsim.reports.documents import Keys, keys_of
+from castsim.reports.run_cycles import Launches, LaunchLine, Pipe
 from castsim.reports.run_findings import Run
-
-if TYPE_CHECKING:
-    from castsim.tools.diff.recorded import RecordedRun
+from castsim.reports.sections.kernel import Kernel, KernelLine
 
 
-def recorded_run(data: bytes, file: str) -> RecordedRun:
+def recorded_run(data: bytes, file: str) -> RecordedObject:
     """Return the run in a document; files that it names are not opened.
 
     Raises:
@@ -57,7 +58,7 @@ def read_object(data: bytes, file: str) -> Mapping[str, Any]:
 _LEGAL = ("castsim run PROGRAM --json FILE",)
 
 
-def _run(content: Mapping[str, Any], file: str) -> RecordedRun:
+def _run(content: Mapping[str, Any], file: str) -> RecordedObject:
     """Return the part of a document that the comparison needs.
 
     Raises:
@@ -74,9 +75,68 @@ def _run(content: Mapping[str, Any], file: str) -> RecordedRun:
             f"result '{file}': has schema_version {json.dumps(version)[:40]}; this castsim reads {own}",
             legal=_LEGAL,
         )
-    from castsim.tools.diff.recorded import read_run  # noqa: PLC0415 - needs pydantic, which a browser lacks
-
     try:
-        return read_run(content)
+        return _object(Run, content, "")
     except ReadError as error:
         raise ReadError(f"result '{file}': {error.message}", legal=_LEGAL) from None
+
+
+# The values of a document, checked by the declaration of its keys.
+
+RecordedObject: TypeAlias = Any
+"""The keys of an object that a comparison reads, as attributes; None if they are absent."""
+
+_READ: Mapping[type[Keys], tuple[str, ...]] = {
+    Run: (
+        *("program", "entry", "target", "total_cycles", "seconds", "pipes", "instructions", "launches", "kernel"),
+        *("outputs", "outputs_not_computed"),
+    ),
+    Pipe: ("causes",),
+    Launches: ("lines",),
+    LaunchLine: ("line", "op", "cycles", "causes"),
+    Kernel: ("lines",),
+    KernelLine: ("line", "op", "cycles", "causes"),
+}
+"""The keys that are read; of other objects all are."""
+
+
+def _object(form: type[Keys], content: object, place: str) -> RecordedObject:
+    if not isinstance(content, Mapping):
+        raise ReadError(f"{place}Input should be an object")
+    values = SimpleNamespace()
+    keys = keys_of(form)
+    for name in _READ.get(form, keys):
+        meaning, hint, _ = keys[name]
+        if name not in content and not meaning.optional:
+            raise ReadError(f"{place}{name}: Field required")
+        value = _value(hint, content[name], f"{place}{name}") if name in content else None
+        setattr(values, name, value)
+    return values
+
+
+def _value(hint: Any, value: Any, place: str) -> Any:
+    """Return a value of the type that a key declares; counts have an upper limit, because computations must end.
+
+    Raises:
+        ReadError: it has another type.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _value(arguments[0], value, place)
+    if origin in (Union, UnionType):
+        return None if value is None else _value(arguments[0], value, place)
+    if origin is list and isinstance(value, list):
+        return [_value(arguments[0], item, f"{place}.{number}") for number, item in enumerate(value)]
+    if origin is dict and isinstance(value, Mapping):
+        return {key: _value(arguments[1], item, f"{place}.{key}") for key, item in value.items()}
+    if origin is None and issubclass(hint, Keys):
+        return _object(hint, value, f"{place}.")
+    numbers = {int: (int,), float: (int, float)}
+    fits = isinstance(value, str) if hint not in numbers else type(value) in numbers[hint] and 0 <= value < _BEYOND
+    if not fits or origin is not None:
+        raise ReadError(f"{place}: Input should be a valid {_KINDS.get(origin or hint, 'string')}")
+    return value
+
+
+_BEYOND = 1 << 63
+_KINDS = {int: "count", float: "number", list: "list", dict: "object"}

@@ -26,9 +26,8 @@ from castsim.reports.pages.blocks import (
     text_blocks,
 )
 from castsim.tools import notebooks
-from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics
+from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, AssessedRow, ErrorCurve
 from castsim.tools.accuracy.page import accuracy_page
-from castsim.tools.accuracy.report import accuracy_document
 from castsim.tools.estimate.cast_estimates import Estimate, Estimates
 from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_totals
 from castsim.tools.lowering.conformance import Matrix
@@ -43,6 +42,7 @@ from castsim.tools.notebooks.presentation import (
     Presentation,
     integers,
     numbers,
+    record_columns,
     short,
 )
 
@@ -174,62 +174,31 @@ class AccuracyPresentation(DrawnPresentation):
         return {"rows": self._rows, "curves": self._curves}
 
     def _rows(self) -> Columns:
-        placed = [
-            (table_entry.target.name, Path(table_entry.table.file).name, row)
-            for table_entry in self._result.tables
-            for row in table_entry.rows
-        ]
-        entries = [assessed for _, _, assessed in placed]
+        rows = self._result.rows
+        simulated = ("simulated_rows", "simulated_cols", "measured_cycles", "simulated_cycles", "error")
         return {
-            "target": [target for target, _, _ in placed],
-            "file": [file for _, file, _ in placed],
-            "line": integers(entry.row.span.line for entry in entries),
-            "operation": [entry.row.label for entry in entries],
-            "src": [entry.row.src.name for entry in entries],
-            "dst": [entry.row.dst.name for entry in entries],
-            "path": [entry.row.path for entry in entries],
-            "convention": [entry.convention for entry in entries],
-            "simulated_rows": integers(entry.simulated_rows for entry in entries),
-            "simulated_cols": integers(entry.simulated_cols for entry in entries),
-            "measured_cycles": integers(entry.row.measured_cycles for entry in entries),
-            "simulated_cycles": integers(entry.simulated_cycles for entry in entries),
-            "error_percent": numbers(entry.error for entry in entries),
-            "public_model_cycles": numbers(entry.row.predicted for entry in entries),
-            "public_model_error_percent": numbers(entry.predicted_error for entry in entries),
-            "reason": [entry.reason or None for entry in entries],
+            **record_columns(AssessedRow, rows, "target"),
+            "file": [Path(entry.row.span.file).name for entry in rows],
+            "line": integers(entry.row.span.line for entry in rows),
+            **record_columns(AssessedRow, rows, "operation"),
+            "src": [entry.row.src.name for entry in rows],
+            "dst": [entry.row.dst.name for entry in rows],
+            "path": [entry.row.path for entry in rows],
+            **record_columns(AssessedRow, rows, "convention", *simulated),
+            "public_model_cycles": numbers(entry.row.predicted for entry in rows),
+            **record_columns(AssessedRow, rows, "predicted_error", "reason"),
         }
 
     def _curves(self) -> Columns:
-        placed = self._placed()
-        shown_curves = [curve for _, curve in placed]
-        peers = [
-            (None,) * 3 if curve_entry.predicted is None else _figures(curve_entry.predicted)
-            for curve_entry in shown_curves
-        ]
-        return {
-            "target": [target for target, _ in placed],
-            "operation": [curve_entry.operation for curve_entry in shown_curves],
-            "src": [curve_entry.src for curve_entry in shown_curves],
-            "dst": [curve_entry.dst for curve_entry in shown_curves],
-            "path": [curve_entry.path for curve_entry in shown_curves],
-            "rows": integers(curve_entry.simulated.rows for curve_entry in shown_curves),
-            "mean_percent": numbers(curve_entry.simulated.mean for curve_entry in shown_curves),
-            "median_percent": numbers(curve_entry.simulated.median for curve_entry in shown_curves),
-            "max_percent": numbers(curve_entry.simulated.maximum for curve_entry in shown_curves),
-            "public_model_mean_percent": numbers(mean for mean, _, _ in peers),
-            "public_model_median_percent": numbers(median for _, median, _ in peers),
-            "public_model_max_percent": numbers(most for _, _, most in peers),
-        }
-
-    def _placed(self) -> list[tuple[str, MeasuredCurve]]:
-        return [(table.target.name, curve) for table in self._result.tables for curve in table.curves]
+        names = ("target", "operation", "src", "dst", "path", "rows", "mean", "median", "maximum", "public_model")
+        return record_columns(ErrorCurve, self._result.curves, *names)
 
     more = "are in to_frame('curves')"
 
     def blocks(self) -> Iterator[Block]:
         """Yield the page of the tables without its charts."""
         yield Text((Line(short(self._result), "strong"),))
-        for section in accuracy_page(accuracy_document(self._result.tables)).sections:
+        for section in accuracy_page(self._result.as_json()).sections:
             yield from (block for block in section.blocks if not isinstance(block, ResultsView))
 
     def draw(self, figure: Figure) -> None:
@@ -250,11 +219,6 @@ def _groups(
 ) -> tuple[tuple[str, list[tuple[int, int]], str], ...]:
     """Return pairs of measured and predicted cycles by predictor, with the simulation on top."""
     return (_PEER, peer, SERIES[1]), ("simulation", own, SERIES[0])
-
-
-def _figures(statistics: Statistics) -> tuple[float, float, float]:
-    """Return mean, median and maximum."""
-    return statistics.mean, statistics.median, statistics.maximum
 
 
 # A conformance matrix in a notebook.

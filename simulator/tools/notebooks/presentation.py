@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
 import numpy as np
 
 from castsim.execution.timing import Cause
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, installed, missing_package
+from castsim.reports.documents import Keys, keys_of
 from castsim.reports.numbers import CAUSE_COLOURS, TONES
 from castsim.reports.numbers import SERIES as SHADES
 from castsim.reports.pages.blocks import Block, notebook_html
@@ -43,6 +45,33 @@ def integers(values: Iterable[int]) -> NDArray[np.int64]:
 def numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
     """Return a column of numbers, NaN for None."""
     return np.fromiter((np.nan if value is None else value for value in values), np.float64)
+
+
+def record_columns(form: type[Keys], records: Sequence[Any], *names: str, before: str = "") -> Columns:
+    """Return the named keys of records as columns, all without names; a percentage has its unit in its name.
+
+    The columns of an object in a record begin with its name. Numbers that may be missing are floating point.
+    """
+    result: dict[str, Column] = {}
+    keys = keys_of(form)
+    for name in names or keys:
+        meaning, hint, converted = keys[name]
+        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        kind, *units = get_args(kinds[0]) if get_origin(kinds[0]) is Annotated else (kinds[0],)
+        values: list[Any] = [None if entry is None else getattr(entry, name) for entry in records]
+        heading = f"{before}{meaning.key or name}"
+        if isinstance(kind, type) and issubclass(kind, Keys):
+            result |= record_columns(kind, values, before=f"{heading}_")
+            continue
+        if ("unit", "percent") in units and not heading.endswith("_percent"):
+            heading += "_percent"
+        if kind not in (int, float):
+            result[heading] = [cast(str | None, converted(value)) for value in values]
+        elif kind is int and len(kinds) == 1:
+            result[heading] = integers(values)
+        else:
+            result[heading] = numbers(values)
+    return result
 
 
 # Columns as frames of pandas or polars.

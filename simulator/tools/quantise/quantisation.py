@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from math import prod
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +41,8 @@ from castsim.numerics.codec import (
 )
 from castsim.numerics.policy import Policy, abstract_policy, default_rounding
 from castsim.numerics.tiers import convert_codes
+from castsim.reports.documents import INFINITE_IS_NULL, Keys, record, says
+from castsim.reports.schemas.keys import Elements
 
 # Quotients of float64 that may be rounded once more: the bits behind the last one are kept in it.
 
@@ -168,27 +171,24 @@ def _exponents(greatest: F64, top: float, fraction_bits: int, rule: ScaleRule) -
 # How far quantised numbers are from the ones that they were made of.
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorStatistics:
-    """Errors of the finite numbers outside blocks with NaN, computed in f64.
+@record
+class QuantisationError(Keys):
+    """The errors of the finite numbers outside blocks with NaN; null where f64 cannot hold one."""
 
-    `root_mean_square_error` and `largest_error` are absolute; `signal_to_noise_db` is None without
-    numbers or without an error. `clamped` numbers, including infinities, would have been rounded beyond the largest
-    element even after scaling; `to_zero` counts nonzero numbers that became zero.
-    """
-
-    elements: int
-    compared: int
-    largest_error: float
-    largest_relative_error: float
-    root_mean_square_error: float
-    signal_to_noise_db: float | None
-    clamped: int
-    to_zero: int
-    nan_blocks: int
+    elements: Elements = says("Number of elements of the array.")
+    compared: Elements = says("Number of elements with an error.")
+    largest_error: Annotated[float, INFINITE_IS_NULL] = says("The largest absolute error.")
+    largest_relative_error: Annotated[float, INFINITE_IS_NULL] = says("The largest error relative to the number.")
+    root_mean_square_error: Annotated[float, INFINITE_IS_NULL] = says("Root mean square of the absolute errors.")
+    signal_to_noise_db: Annotated[float | None, INFINITE_IS_NULL] = says(
+        "Signal to noise in decibels; null without an error or without numbers."
+    )
+    clamped: Elements = says("Number of values above the largest element in magnitude, including infinities.")
+    to_zero: Elements = says("Number of values that became zero.")
+    nan_blocks: int = says("Number of blocks with NaN.")
 
 
-def error_statistics(numbers: F64, values: F64, clamped: NDArray[np.bool_], nan_blocks: int) -> ErrorStatistics:
+def error_statistics(numbers: F64, values: F64, clamped: NDArray[np.bool_], nan_blocks: int) -> QuantisationError:
     """Return the statistics; `values` are the values of the elements."""
     good = np.isfinite(numbers) & np.isfinite(values)
     given, found = numbers[good], values[good]
@@ -199,7 +199,7 @@ def error_statistics(numbers: F64, values: F64, clamped: NDArray[np.bool_], nan_
         noise, signal = (float(np.mean(np.square(each / unit))) if each.size else 0.0 for each in (error, given))
     nonzero = given != 0
     relative = error[nonzero] / np.abs(given[nonzero])
-    return ErrorStatistics(
+    return QuantisationError(
         elements=numbers.size,
         compared=given.size,
         largest_error=float(error.max(initial=0.0)),
@@ -329,7 +329,7 @@ class Quantised:
     policy: Policy
 
     @cached_property
-    def statistics(self) -> ErrorStatistics:
+    def statistics(self) -> QuantisationError:
         """The error, worked out when it is first asked for.
 
         Raises:
@@ -572,7 +572,7 @@ def _scaled(numbers: F64, scales: Codes, chosen: BlockFormat, blocks: tuple[int,
     return np.where(np.isnan(divisors), np.nan, scaled), divisors
 
 
-def _statistics(made: Quantised) -> ErrorStatistics:
+def _statistics(made: Quantised) -> QuantisationError:
     chosen = made.format
     codes, scales = codes_from_array(made.elements, chosen.element), codes_from_array(made.scales, chosen.scale)
     numbers = _wide(made.source.codes, made.source.format)

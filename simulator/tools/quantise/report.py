@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from rich.console import RenderableType
@@ -18,10 +18,7 @@ from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import Number, bits_text, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Value
 from castsim.reports.terminal import composed, table
-from castsim.tools.quantise.quantisation import RULES, Quantised
-
-if TYPE_CHECKING:
-    pass
+from castsim.tools.quantise.quantisation import RULES, QuantisationError, Quantised
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +58,6 @@ class QuantisedElement(Keys):
     element_bits: Bits = says("The code of the element.")
     scale_bits: Bits = says("The code of its block's scale.")
     value: Value = says("Element times scale.")
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else value
-
-
-class QuantisationError(Keys):
-    """The errors of the finite numbers outside blocks with NaN; null where f64 cannot hold one."""
-
-    elements: Elements = says("Number of elements of the array.")
-    compared: Elements = says("Number of elements with an error.")
-    largest_error: float | None = says(of=lambda found: _finite(found.largest_error))
-    """The largest absolute error."""
-    largest_relative_error: float | None = says(of=lambda found: _finite(found.largest_relative_error))
-    """The largest error relative to the number."""
-    root_mean_square_error: float | None = says(of=lambda found: _finite(found.root_mean_square_error))
-    """Root mean square of the absolute errors."""
-    signal_to_noise_db: float | None = says(of=lambda found: _finite(found.signal_to_noise_db))
-    """Signal to noise in decibels; null without an error or without numbers."""
-    clamped: Elements = says("Number of values above the largest element in magnitude, including infinities.")
-    to_zero: Elements = says("Number of values that became zero.")
-    nan_blocks: int = says("Number of blocks with NaN.")
 
 
 class Quantise(CommandDocument, name="quantise"):

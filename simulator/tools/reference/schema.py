@@ -5,19 +5,23 @@ from __future__ import annotations
 import ast
 import json
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from importlib import import_module
 from inspect import cleandoc, getdoc, getsource
 from itertools import pairwise
+from pathlib import PurePath
 from textwrap import dedent
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from castsim.commands.feature import Feature, shipped_features
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format
 from castsim.reports.documents import CommandDocument, Document, Json, Keys, keys_of, says
-from castsim.reports.schemas.command_documents import Failure
+from castsim.reports.schemas.keys import Failure
+from castsim.targets.description import TargetHeader
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,7 +52,7 @@ class SchemaEntry(CommandDocument, name="schema"):
     """The schema of a command's documents."""
 
     command: str = says("Its name.")
-    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", alias="schema")
+    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", key="schema")
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -89,8 +93,13 @@ def _entry(form: type[CommandDocument]) -> Document:
     return {
         "name": form.NAME,
         "version": form.VERSION,
-        "meaning": (form.__doc__ or "").strip(),
+        "meaning": _meaning(form),
     }
+
+
+def _meaning(form: type[Keys]) -> str:
+    """Return the first paragraph of a class's text; further ones are for Python."""
+    return (getdoc(form) or "").partition("\n\n")[0]
 
 
 def form_schema(*forms: type[CommandDocument]) -> Document:
@@ -99,7 +108,7 @@ def form_schema(*forms: type[CommandDocument]) -> Document:
     choices: list[Json] = []
     for form in forms:
         choices.append(_reference(form, schemas))
-        properties = schemas[form.__name__]["properties"]
+        properties = schemas[form.TITLE]["properties"]
         assert isinstance(properties, dict)
         properties["schema_version"] |= {"const": form.VERSION}
     return {"$schema": DRAFT, "anyOf": choices, "$defs": dict(sorted(schemas.items()))}
@@ -110,6 +119,7 @@ _SIMPLE = {
     float: {"type": "number"},
     str: {"type": "string"},
     bool: {"type": "boolean"},
+    Decimal: {"type": "number"},
     type(None): {"type": "null"},
 }
 _ANYTHING = "JsonValue"
@@ -117,7 +127,7 @@ _ANYTHING = "JsonValue"
 
 def _reference(form: type, schemas: dict[str, Document]) -> Document:
     """Return a reference to the definition of an object, an enumeration or, for `object`, of anything."""
-    name = _ANYTHING if form is object else form.__name__
+    name = _ANYTHING if form is object else getattr(form, "TITLE", form.__name__)
     if name not in schemas:
         schemas[name] = {}
         if issubclass(form, Keys):
@@ -135,12 +145,12 @@ def _object(form: type[Keys], schemas: dict[str, Document]) -> Document:
         name: text for part in (form, *form.further_keys()) for base in part.__mro__ for name, text in _below(base)
     }
     for name, (meaning, hint, _) in keys_of(form).items():
-        key = meaning.alias or name
+        key = meaning.key or name
         properties[key] = dict(sorted({"description": meaning.text or texts[name], **_typed(hint, schemas)}.items()))
         required += [] if meaning.optional else [key]
     return {
         "additionalProperties": False,
-        "description": getdoc(form),
+        "description": _meaning(form),
         "properties": properties,
         "required": required,
         "type": "object",
@@ -161,6 +171,10 @@ def _below(form: type) -> Iterator[tuple[str, str]]:
 
 def _typed(hint: Any, found: dict[str, Document]) -> Document:
     """Return the schema of a key's type; `Annotated` adds to that of the bare type."""
+    if isinstance(hint, type) and issubclass(hint, Format | TargetHeader | PurePath):  # written as their names
+        hint = str
+    if any(value == "null" for _, value in getattr(hint, "__metadata__", ())):  # written as null in some cases
+        hint = hint.__origin__ | None
     if hint in _SIMPLE:
         return dict(_SIMPLE[hint])
     inner = get_args(hint)
@@ -169,14 +183,13 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
         case None:
             return _reference(hint, found)
         case origin if origin is Annotated:
-            made = _typed(inner[0], found) | {
-                name: list(value) if isinstance(value, tuple) else value for name, value in hint.__metadata__
-            }
+            given = {name: list(value) if isinstance(value, tuple) else value for name, value in hint.__metadata__}
+            made = given if "type" in given else _typed(inner[0], found) | given
         case origin if origin is Literal:
             made = {"enum": list(inner), "type": "string"}
-        case origin if origin in (list, Sequence):
+        case origin if origin in (list, Sequence, tuple):
             made = {"items": _typed(inner[0], found), "type": "array"}
-        case origin if origin is dict:
+        case origin if origin in (dict, Mapping):
             names, values = (_typed(each, found) for each in inner)
             made = {"additionalProperties": values, "type": "object"}
             if "pattern" in names:
@@ -184,7 +197,9 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
             if "enum" in names:
                 made["propertyNames"] = {"enum": names["enum"]}
         case _:
-            made = {"anyOf": [_typed(each, found) for each in inner]}
+            kinds = [_typed(each, found) for each in inner]
+            distinct = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
+            made = {"anyOf": distinct} if distinct[1:] else distinct[0]
     return dict(sorted(made.items()))
 
 
@@ -208,8 +223,6 @@ def _listed() -> RenderableType:
     from castsim.reports.terminal import table  # noqa: PLC0415 - rich, only if printed
 
     rows = (
-        (command, form.NAME, str(form.VERSION), (form.__doc__ or "").strip())
-        for command, forms in every_command()
-        for form in forms
+        (command, form.NAME, str(form.VERSION), _meaning(form)) for command, forms in every_command() for form in forms
     )
     return table("command", "document", ">version", "content", rows=rows)

@@ -50,8 +50,8 @@ FEATURES = (
         _sweep,
         "castsim.tools.sweep.command",
         documents=(
-            "castsim.tools.sweep.documents:SweepResults",
-            "castsim.tools.sweep.documents:SweepDrawn",
+            "castsim.tools.sweep.studies:Sweep",
+            "castsim.tools.sweep.specification:SweepDrawn",
         ),
     ),
 )

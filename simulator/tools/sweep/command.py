@@ -15,7 +15,6 @@ from castsim.reports.documents import Document
 from castsim.reports.numbers import grouped
 from castsim.reports.progress import stage_progress
 from castsim.tools.distribution.distributing import refuse_both, workers_of
-from castsim.tools.sweep.documents import SweepResults
 from castsim.tools.sweep.studies import Sweep, sweep
 
 _OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".npy", ".txt")
@@ -39,7 +38,7 @@ def execute(options: Namespace) -> CommandOutcome:
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
     return CommandOutcome(
-        SweepResults.of(result, out=result.path, resumed_chunks=result.resumed),
+        result.as_json(),
         lambda _: _text(result),
         code=1 if result.failed else 0,
     )

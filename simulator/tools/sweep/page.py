@@ -22,6 +22,7 @@ from castsim.reports.pages.blocks import (
     Text,
 )
 from castsim.tools.sweep.results import Summary, summary
+from castsim.tools.sweep.specification import SweepDrawn
 
 _MOST_TOLD, _MOST_TURNS = 3, 3
 """Maximum number of tasks, and of changes of the fastest route, that the answer names."""
@@ -34,16 +35,7 @@ def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
         ReadError: the file is not one of results.
     """
     results = summary(path)
-    result: Document = {
-        "report": str(path),
-        "html": html,
-        "rows": results.rows,
-        "failed": results.failed,
-        "crossings": [
-            {"what": crossing.what, "below": crossing.below, "above": crossing.above, "x": float(crossing.x)}
-            for crossing in results.crossings
-        ],
-    }
+    result = SweepDrawn(str(path), html, results.rows, results.failed, results.crossings).as_json()
     sections = (
         PageSection("summary", "Summary", (Text(tuple(_answer(results))),)),
         PageSection("cycles", "Cycles by size", _plots(results)),

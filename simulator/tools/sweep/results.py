@@ -28,7 +28,7 @@ from castsim.tools.sweep.points import (
     unpacked,
     work_of,
 )
-from castsim.tools.sweep.specification import SweepSpecification, is_argument
+from castsim.tools.sweep.specification import Crossing, SweepSpecification, is_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,16 +144,6 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class RouteCrossing:
-    """Two routes for one task: `below` takes fewer cycles below size `x`, `above` from there on."""
-
-    what: str
-    below: str
-    above: str
-    x: float
-
-
-@dataclass(frozen=True, slots=True)
 class Heat:
     """Cycles over two keys: `cells` are (column, row, cycles for each element or, of a program, cycles)."""
 
@@ -172,7 +162,7 @@ class Summary:
     x: str
     routes: tuple[Route, ...]
     left_out: int
-    crossings: tuple[RouteCrossing, ...]
+    crossings: tuple[Crossing, ...]
     keys: tuple[str, ...]
     heats: tuple[Heat, ...]
 
@@ -238,7 +228,7 @@ def _words(given: dict[str, object], names: Sequence[str]) -> str:
     )
 
 
-def _crossings(routes: Sequence[Route]) -> tuple[RouteCrossing, ...]:
+def _crossings(routes: Sequence[Route]) -> tuple[Crossing, ...]:
     """Return the sizes at which, of two routes for one task, the other one becomes faster."""
     crossings = []
     for route, other in combinations(routes[:MOST_ROUTES], 2):
@@ -249,7 +239,7 @@ def _crossings(routes: Sequence[Route]) -> tuple[RouteCrossing, ...]:
         for (_, before), (x, after) in pairwise(signs):
             if (before < 0) != (after < 0):
                 faster, slower = (route, other) if before < 0 else (other, route)
-                crossings.append(RouteCrossing(route.what, faster.how, slower.how, x))
+                crossings.append(Crossing(route.what, faster.how, slower.how, x))
     return tuple(crossings)
 
 

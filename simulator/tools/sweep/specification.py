@@ -16,6 +16,7 @@ from castsim.isa.errors import ReadError, SourceText, Span, TargetDataError
 from castsim.isa.formats import Saturation, format_named
 from castsim.isa.reading import is_file, read_bytes
 from castsim.isa.value_expressions import Expression, Value, mode_named, read_value, read_values
+from castsim.reports.documents import CommandDocument, Keys, record, says
 from castsim.targets.csv_tables import places_of, read_toml
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ LARGEST_EXTENT = 1 << 28
 """Largest row count, column count and stride of a cast: bytes of a tile stay within 63 bits."""
 
 EXTENTS = ("rows", "cols", "row_stride")
-"""Keys of casts that are numbers of elements."""
+"""KeyPath of casts that are numbers of elements."""
 _RANGES = ("8", "[8, 16]", '"8..64"', '"8..64:8"', '"8..64*2"', "{ from = 8, to = 64, step = 8 }")
 _WORDS = ('"word"', '["one", "two"]')
 _RANGE_KEYS = ("from", "to", "step", "times")
@@ -315,8 +316,8 @@ MOST_POINTS = 1_000_000_000
 """Maximum number of combinations of all values, including excluded ones."""
 MOST_EXCLUSIONS = 1000
 
-Keys = tuple[str | int, ...]
-Place = Callable[[Keys], Span | None]
+KeyPath = tuple[str | int, ...]
+Place = Callable[[KeyPath], Span | None]
 
 
 class PointKind(StrEnum):
@@ -463,7 +464,7 @@ class _SpecificationReader:
                 condition = self._condition(value, self._place(("exclude", number, key)), axis_of)
                 continue
             for inner, setting in _named(key, value):
-                keys: Keys = ("exclude", number, *inner)
+                keys: KeyPath = ("exclude", number, *inner)
                 name = ".".join(inner)
                 if name not in axis_of:
                     self._refuse(keys, f"exclude.{name}: the grid has no such key", legal)
@@ -492,7 +493,7 @@ class _SpecificationReader:
             raise ReadError(f"exclude.where: '{text}' does not use a key of the grid", span=span, legal=tuple(axes))
         return expression
 
-    def _known(self, keys: Keys, table: Mapping[str, object], legal: tuple[str, ...]) -> None:
+    def _known(self, keys: KeyPath, table: Mapping[str, object], legal: tuple[str, ...]) -> None:
         for key in table:
             if key not in legal:
                 self._refuse((*keys, key), f"{'.'.join(map(str, (*keys, key)))}: unknown key", legal)
@@ -512,7 +513,7 @@ class _SpecificationReader:
             self._refuse(("sweep", key), f"sweep.{key}: unknown {key} {shown(word)}", legal)
         return word
 
-    def _refuse(self, keys: Keys, message: str, legal: tuple[str, ...]) -> NoReturn:
+    def _refuse(self, keys: KeyPath, message: str, legal: tuple[str, ...]) -> NoReturn:
         raise ReadError(message, span=self._place(keys), legal=legal)
 
 
@@ -530,3 +531,27 @@ def _as_spelt(axis: Axis, excluded: Sequence[Setting]) -> frozenset[Setting]:
         return frozenset(excluded)
     wanted = {meaning(axis.name, value) for value in excluded}
     return frozenset(value for value in axis.values if meaning(axis.name, value) in wanted)
+
+
+# What a drawing of the results states.
+
+
+@record
+class Crossing(Keys):
+    """Two routes, the first faster below `x`, the second from `x` on."""
+
+    what: str = says("The common part of both routes, such as the type pair.")
+    below: str = says("The faster route below the crossing.")
+    above: str = says("The faster route from the crossing on.")
+    x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
+
+
+@record
+class SweepDrawn(CommandDocument, name="sweep-report"):
+    """The results of a sweep, drawn."""
+
+    report: str = says("The Parquet file.")
+    html: str = says("The page.")
+    rows: int = says("Rows of the results.")
+    failed: int = says("Number of failed rows.")
+    crossings: tuple[Crossing, ...] = says("Crossings at which another of two routes becomes faster.")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, arguments_checked, installed, missing_package
+from castsim.reports.documents import CommandDocument, record, says
+from castsim.reports.schemas.keys import Sha256
 from castsim.tools.distribution.distributing import MOST_WORKERS, Workers
 from castsim.tools.sweep.specification import read_specification
 
@@ -20,22 +21,18 @@ if TYPE_CHECKING:
 # The results of a sweep: the Parquet file, read back.
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """A finished sweep: `rows` rows, `failed` of them with an error, in the file `path`; its `ledger` is beside it.
+@record
+class Sweep(CommandDocument, name="sweep", title="SweepResults"):
+    """A finished sweep; its rows are in the Parquet file."""
 
-    `resumed` is the number of chunks that an earlier start finished, `chunks` that of all. `version` is that of
-    castsim, `facts_digest` a digest of the target descriptions: both are in the metadata of the file too.
-    """
-
-    path: Path
-    ledger: Path
-    rows: int
-    failed: int
-    chunks: int
-    resumed: int
-    version: str
-    facts_digest: str
+    path: Path = says("The Parquet file.", key="out")
+    ledger: Path = says("The ledger of finished work, from which the same command resumes.")
+    rows: int = says("Rows of the results: points that are not excluded.")
+    failed: int = says("Number of failed rows.")
+    chunks: int = says("Number of chunks of points.")
+    resumed: int = says("Number of chunks finished by an earlier start.", key="resumed_chunks")
+    version: str = says("The version of castsim.")
+    facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the rows as a pandas frame.

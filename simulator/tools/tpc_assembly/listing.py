@@ -209,7 +209,7 @@ class Distance(Keys):
 
     producer: str = says("The earlier instruction.")
     consumer: str = says("The later instruction.")
-    register_: str | None = says("The shared register; null if only issue rules apply.", alias="register")
+    register_: str | None = says("The shared register; null if only issue rules apply.", key="register")
     consumer_operand: str | None = says("The operand of the later instruction; null if no register is shared.")
     distance_bundles: Bundles | None = says("Bundles until the new value is read; null if no register is shared.")
     latency_cycles: Cycles | None = says("Cycles from the access until the core continues after LD_G; null for others.")

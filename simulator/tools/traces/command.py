@@ -29,8 +29,7 @@ from castsim.reports.numbers import duration, grouped
 from castsim.reports.pages.answer_pages import same, summary_section, table_section
 from castsim.reports.pages.blocks import Page, PageSection, page_html
 from castsim.running.languages import GRAPHS
-from castsim.tools.diff.recorded import RecordedInstruction, RecordedRun
-from castsim.tools.diff.recorded_runs import parsed_json, read_object, recorded_run
+from castsim.tools.diff.recorded_runs import RecordedObject, parsed_json, read_object, recorded_run
 
 
 class Viewed(CommandDocument, name="view"):
@@ -282,7 +281,7 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
     return path
 
 
-def _program_of(recorded: RecordedRun, file: str) -> str:
+def _program_of(recorded: RecordedObject, file: str) -> str:
     """Return the command that runs the program of a result.
 
     Raises:
@@ -294,7 +293,7 @@ def _program_of(recorded: RecordedRun, file: str) -> str:
     return shlex.join(["castsim", "view", program, "--target", recorded.target])
 
 
-def _sections_of(recorded: RecordedRun, run_it: str) -> Iterator[PageSection]:
+def _sections_of(recorded: RecordedObject, run_it: str) -> Iterator[PageSection]:
     entry = f", function {recorded.entry}" if recorded.entry else ""
     cycles = "no cycle count" if recorded.total_cycles is None else f"{grouped(recorded.total_cycles)} cycles"
     seconds = "" if recorded.seconds is None else f" = {duration(recorded.seconds)}"
@@ -302,11 +301,12 @@ def _sections_of(recorded: RecordedRun, run_it: str) -> Iterator[PageSection]:
         f"{cycles}{seconds}: {recorded.program}{entry} on {recorded.target}",
         f"These figures come from the file; nothing was run. To run the program: `{run_it}`",
     )
-    spans: dict[tuple[int, str, str], list[RecordedInstruction]] = {}
+    spans: dict[tuple[int, str, str], list[RecordedObject]] = {}
     for executed in recorded.instructions or ():
         spans.setdefault((executed.line, executed.op, executed.pipe), []).append(executed)
     lines = [
-        {"line": line, "instruction": operation, "pipe": pipe, "times": sum(span.executions for span in spans_of_line),
+        {"line": line, "instruction": operation, "pipe": pipe,
+         "times": sum(span.executions or 1 for span in spans_of_line),
          "first start": min(span.start_cycle for span in spans_of_line),
          "last end": max(span.end_cycle for span in spans_of_line)}
         for (line, operation, pipe), spans_of_line in spans.items()

@@ -22,13 +22,15 @@ from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import with_values
 from castsim.isa.reading import Language, Source
 from castsim.isa.value_expressions import LEGAL, Expression, Value, read_values
+from castsim.reports.documents import Keys, TextOrNull, apart, derived, record, says
+from castsim.reports.schemas.keys import Bytes, Cycles, Name, Sha256
 from castsim.running.loaded import Loaded, LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 
-__all__ = ["ChoiceRow", "Points", "Study", "refused"]
+__all__ = ["Points", "Study", "TuningRow", "refused"]
 
 
 # The points to try: choices by name, the values of each, and conditions between them.
@@ -236,31 +238,33 @@ def _orders(node: Node) -> bool:
     return isinstance(node, FlagSignal | FlagWait | PipeBarrier)
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceRow:
-    """The state of a point.
+def _cycles_per_element(row: TuningRow) -> float | None:
+    return row.cycles / row.elements if row.cycles is not None and row.elements else None
 
-    `number` counts the points from 1 in the order of the space. `at_least` is a lower bound of the cycles, 0 if none
-    is known; `cycles` are None until it is simulated. `bound_by` is the pipe that spends most cycles on its own
-    work. `buffer_bytes` are those of the tile buffer that the kernel touches, `elements` counts those of its outputs.
-    `outputs` has the SHA-256 of each output if values were computed. `reason` says why it does not run;
-    it is empty if it runs, or nothing has been tried yet.
-    """
 
-    number: int
-    choices: Choices
-    at_least: int = 0
-    buffer_bytes: int | None = None
-    elements: int | None = None
-    cycles: int | None = None
-    bound_by: str | None = None
-    outputs: Mapping[str, str] = field(default_factory=dict)
-    reason: str = ""
+@record
+class TuningRow(Keys):
+    """A point of the space."""
 
-    @property
-    def cycles_per_element(self) -> float | None:
-        """Cycles per output element, None if either is unknown."""
-        return self.cycles / self.elements if self.cycles is not None and self.elements else None
+    number: int = apart()
+    """Its place in the order of the space, from 1."""
+    choices: Mapping[Name, int | float | str] = says("The value of each choice.")
+    cycles: Cycles | None = says("Cycles; null if it was not simulated or fails.", default=None)
+    at_least: Cycles = says("A lower bound of the cycles; 0 if none is known.", default=0)
+    elements: int | None = apart(default=None)
+    """Number of elements of the outputs."""
+    cycles_per_element: float | None = derived(
+        "Cycles per element of the outputs; null without cycles.", _cycles_per_element
+    )
+    buffer_bytes: Bytes | None = says(
+        "Size of the range of the tile buffer that the program touches; null if it is unknown.", default=None
+    )
+    bound_by: str | None = says("The pipe with most cycles of work; null without cycles.", default=None)
+    pareto: bool = says("Whether no simulated point has fewer cycles or bytes and no more of the other.", default=False)
+    outputs: Mapping[Name, Sha256] = says(
+        "Digest of the elements of each output; empty if no values were computed.", default_factory=dict
+    )
+    reason: TextOrNull = says("The reason why it fails; null if it does not, or was not tried.", default="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +318,7 @@ class Points:
         self._study = study
         self._bounds: dict[str, Bounds] = {}
 
-    def bounded(self, row: ChoiceRow) -> ChoiceRow:
+    def bounded(self, row: TuningRow) -> TuningRow:
         """Return a row with the results that need no simulation of the kernel.
 
         Raises:
@@ -329,7 +333,7 @@ class Points:
         bounds = self._bounds.setdefault(key, Bounds(loaded.target))
         return replace(_sized(row, loaded), at_least=bounds.of(tree))
 
-    def simulated(self, row: ChoiceRow) -> ChoiceRow:
+    def simulated(self, row: TuningRow) -> TuningRow:
         """Return a row with its simulated cycles.
 
         Raises:
@@ -346,13 +350,13 @@ class Points:
         )
 
 
-def refused(row: ChoiceRow, error: CastsimError | EngineError) -> ChoiceRow:
+def refused(row: TuningRow, error: CastsimError | EngineError) -> TuningRow:
     """Return the row of a point that does not run."""
     origin = f"{error.span}: " if error.span else ""
     return replace(row, reason=f"{origin}{error.message}", cycles=None)
 
 
-def _sized(row: ChoiceRow, loaded: LoadedProgram | Loaded) -> ChoiceRow:
+def _sized(row: TuningRow, loaded: LoadedProgram | Loaded) -> TuningRow:
     tree = loaded.tree
     if tree is None:
         return row

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from castsim.reports.documents import Json, shortened
 from castsim.reports.pages.answer_pages import (
@@ -22,13 +21,9 @@ from castsim.reports.pages.blocks import (
     ResultsView,
     Text,
 )
-from castsim.tools.tune.candidates import ChoiceRow
-from castsim.tools.tune.report import answer_lines, choices_text, command_of, row_entry, tuning_document
+from castsim.tools.tune.candidates import TuningRow
+from castsim.tools.tune.report import answer_lines, choices_text, command_of, tuning_document
 from castsim.tools.tune.studies import Tuning
-
-if TYPE_CHECKING:
-    pass
-
 
 _MOST_ROWS = 3000
 """Maximum number of points on a page, the simulated ones first; `--json` has all."""
@@ -72,10 +67,9 @@ def _tune_page_told(tuning: Tuning, tried: int) -> Iterator[Block]:
     yield Text(tuple(lines))
 
 
-def _view(tuning: Tuning, rows: list[ChoiceRow]) -> ResultsView:
-    front = {row.number for row in tuning.pareto}
+def _view(tuning: Tuning, rows: list[TuningRow]) -> ResultsView:
     columns: dict[str, Json] = {
-        "rows": [row_entry(row, front) for row in rows],
+        "rows": [row.as_json() for row in rows],
         "commands": [command_of(tuning, row) if row.cycles is not None else "" for row in rows],
     }
     caption = "No simulated point has fewer cycles or bytes than one on the front, and no more of the other."

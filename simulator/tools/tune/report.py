@@ -1,24 +1,20 @@
-"""Reports on advice about a program, on a search of tile shapes and choices, and on a sweep."""
+"""Reports on a search of tile shapes and choices, as JSON and as text."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import grouped
-from castsim.reports.schemas.keys import Bytes, Cycles, Name, Sha256
+from castsim.reports.schemas.keys import Name
 from castsim.reports.terminal import composed, indented, table
-from castsim.tools.tune.candidates import ChoiceKind, ChoiceRow
+from castsim.tools.tune.candidates import ChoiceKind, TuningRow
 from castsim.tools.tune.studies import Tuning
-
-if TYPE_CHECKING:
-    pass
 
 _KINDS = {ChoiceKind.TILE: "tile", ChoiceKind.ARGUMENT: "arg", ChoiceKind.OPTION: "option"}
 
@@ -29,24 +25,6 @@ class TuningAxis(Keys):
     name: str = says("Its name.")
     kind: str = says("Kind of the choice: tile, arg, option or target.")
     values: list[int | float | str] = says("The possible values.")
-
-
-class TuningRow(Keys):
-    """A point of the space."""
-
-    choices: dict[Name, int | float | str] = says("The value of each choice.", lambda row: dict(row.choices))
-    cycles: Cycles | None = says("Cycles; null if it was not simulated or fails.")
-    at_least: Cycles = says("A lower bound of the cycles; 0 if none is known.")
-    cycles_per_element: float | None = says("Cycles per element of the outputs; null without cycles.")
-    buffer_bytes: Bytes | None
-    """Size of the range of the tile buffer that the program touches; null if it is unknown."""
-    bound_by: str | None = says("The pipe with most cycles of work; null without cycles.")
-    pareto: bool = says("Whether no simulated point has fewer cycles or bytes and no more of the other.")
-    outputs: dict[Name, Sha256] = says(of=lambda row: dict(row.outputs))
-    """Digest of the elements of each output; empty if no values were computed."""
-    reason: str | None = says(
-        "The reason why it fails; null if it does not, or was not tried.", lambda row: row.reason or None
-    )
 
 
 class TuningDifference(Keys):
@@ -83,21 +61,10 @@ class Tune(CommandDocument, name="tune"):
 
 def tuning_document(tuning: Tuning) -> Document:
     """Return all results, rows in the order of the ranking."""
-    front, best = {row.number for row in tuning.pareto}, tuning.best
-    return Tune.of(
-        tuning,
-        best=None if best is None else row_entry(best, front),
-        command=None if best is None else command_of(tuning, best),
-        rows=[row_entry(row, front) for row in tuning.rows],
-    )
+    return Tune.of(tuning, command=None if tuning.best is None else command_of(tuning, tuning.best))
 
 
-def row_entry(row: ChoiceRow, front: set[int]) -> Document:
-    """Return a row as JSON; `front` are the numbers of the rows on the front."""
-    return TuningRow.of(row, pareto=row.number in front)
-
-
-def command_of(tuning: Tuning, row: ChoiceRow) -> str:
+def command_of(tuning: Tuning, row: TuningRow) -> str:
     """Return the command that runs a point."""
 
     study = tuning.study
@@ -158,7 +125,7 @@ def _tuned(tuning: Tuning) -> str:
     return f"Best: {choices_text(best)}: {_known(best.cycles)} cycles{per}{used}"
 
 
-def choices_text(row: ChoiceRow) -> str:
+def choices_text(row: TuningRow) -> str:
     """Return the choices of a row in one line."""
     return ", ".join(f"{name}={value}" for name, value in row.choices.items())
 
@@ -167,14 +134,13 @@ def _ranking(tuning: Tuning) -> RenderableType:
     names = [axis.name for axis in tuning.study.space.axes]
     numbers = (">cycles", ">at least", ">per element", ">buffer bytes")
     rows = table(">rank", *names, *numbers, "bound by", "front")
-    front = {row.number for row in tuning.pareto}
     for rank, row in enumerate(tuning.simulated, 1):
-        if rank > _SHOWN and row.number not in front:
+        if rank > _SHOWN and not row.pareto:
             continue
         rows.add_row(
             str(rank), *(str(row.choices[name]) for name in names), _known(row.cycles), _known(row.at_least or None),
             "-" if row.cycles_per_element is None else f"{row.cycles_per_element:.4f}", _known(row.buffer_bytes),
-            row.bound_by or "-", "*" if row.number in front else "",
+            row.bound_by or "-", "*" if row.pareto else "",
         )  # fmt: skip
     return rows
 
@@ -231,9 +197,3 @@ def _misfits(tuning: Tuning) -> RenderableType:
 
 def _known(value: int | None) -> str:
     return "-" if value is None else grouped(value)
-
-
-# The outcome of a sweep.
-
-
-# Advice as a document.

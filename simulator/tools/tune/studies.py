@@ -25,16 +25,16 @@ from castsim.tools.distribution.origins import digest_of
 from castsim.tools.tune.candidates import (
     ChoiceAxis,
     ChoiceKind,
-    ChoiceRow,
     Points,
     Space,
     Study,
+    TuningRow,
     read_axes,
     read_condition,
     refused,
 )
 
-_FIELDS = frozenset(each.name for each in fields(ChoiceRow)) - {"number"}
+_FIELDS = frozenset(each.name for each in fields(TuningRow)) - {"number", "pareto"}
 
 
 class TuningLedger:
@@ -45,7 +45,7 @@ class TuningLedger:
 
     def __init__(self, file: FileLedger | None = None) -> None:
         self._file = file
-        self.rows: dict[tuple[bool, str], ChoiceRow] = {}
+        self.rows: dict[tuple[bool, str], TuningRow] = {}
 
     @classmethod
     def opened(cls, path: Path, about: Mapping[str, str]) -> TuningLedger:
@@ -74,12 +74,12 @@ class TuningLedger:
         if self._file is not None:
             self._file.close()
 
-    def known(self, row: ChoiceRow, *, simulated: bool) -> ChoiceRow | None:
+    def known(self, row: TuningRow, *, simulated: bool) -> TuningRow | None:
         """Return the row of a point, simulated or not, with its current number."""
         recorded = self.rows.get(_key(row, simulated=simulated))
         return None if recorded is None else replace(recorded, number=row.number)
 
-    def add(self, row: ChoiceRow, *, simulated: bool) -> None:
+    def add(self, row: TuningRow, *, simulated: bool) -> None:
         """Store a row of a point.
 
         Raises:
@@ -93,7 +93,7 @@ class TuningLedger:
             self._file.add(len(self._file.pieces), json.dumps(kept, allow_nan=False).encode())
 
 
-def _row(line: Mapping[str, object]) -> ChoiceRow | None:
+def _row(line: Mapping[str, object]) -> TuningRow | None:
     """Return the row of a line, None if `TuningLedger.add` did not write it."""
     values = {name: value for name, value in line.items() if name != "simulated"}
     choices, outputs = values.get("choices"), values.get("outputs", {})
@@ -108,10 +108,10 @@ def _row(line: Mapping[str, object]) -> ChoiceRow | None:
         and isinstance(values.get("bound_by"), str | None)
         and isinstance(values.get("reason", ""), str)
     )
-    return ChoiceRow(0, **values) if fits else None  # type: ignore[arg-type]  # checked above
+    return TuningRow(0, **values) if fits else None  # type: ignore[arg-type]  # checked above
 
 
-def _key(row: ChoiceRow, *, simulated: bool) -> tuple[bool, str]:
+def _key(row: TuningRow, *, simulated: bool) -> tuple[bool, str]:
     return simulated, json.dumps(dict(row.choices), sort_keys=True)
 
 
@@ -131,49 +131,49 @@ class Tuning:
     """Result of a `study`: `rows` are the simulated ones by cycles, then others by their bounds, then misfits."""
 
     study: Study
-    rows: tuple[ChoiceRow, ...]
+    rows: tuple[TuningRow, ...]
     left_out: int
     """Number of combinations that a condition excludes."""
 
     @property
-    def simulated(self) -> tuple[ChoiceRow, ...]:
+    def simulated(self) -> tuple[TuningRow, ...]:
         """Rows with cycles, fastest first; if equal, the one with fewer bytes, then the earlier one."""
         return tuple(row for row in self.rows if row.cycles is not None)
 
     @property
-    def misfits(self) -> tuple[ChoiceRow, ...]:
+    def misfits(self) -> tuple[TuningRow, ...]:
         """Rows of points that do not run."""
         return tuple(row for row in self.rows if row.reason)
 
     @property
-    def waiting(self) -> tuple[ChoiceRow, ...]:
+    def waiting(self) -> tuple[TuningRow, ...]:
         """Rows that were bounded but not simulated."""
         return tuple(row for row in self.rows if row.cycles is None and not row.reason)
 
     @property
-    def best(self) -> ChoiceRow | None:
+    def best(self) -> TuningRow | None:
         """The fastest point; None if none runs."""
         return next(iter(self.simulated), None)
 
     @property
-    def faster_possible(self) -> tuple[ChoiceRow, ...]:
+    def faster_possible(self) -> tuple[TuningRow, ...]:
         """Rows that were not simulated, but whose bounds allow fewer cycles than the best has."""
         best = self.best
         return tuple(row for row in self.waiting if best is None or row.at_least < (best.cycles or 0))
 
     @property
-    def pareto(self) -> tuple[ChoiceRow, ...]:
+    def pareto(self) -> tuple[TuningRow, ...]:
         """The simulated points that no other point beats in both cycles and bytes, fastest first."""
-        return front(self.simulated)
+        return tuple(row for row in self.simulated if row.pareto)
 
     @property
-    def unsettled(self) -> tuple[ChoiceRow, ...]:
+    def unsettled(self) -> tuple[TuningRow, ...]:
         """Rows that were not simulated, and might be on that front."""
         done = self.simulated
         return tuple(row for row in self.waiting if not _is_settled(row, done))
 
     @property
-    def differing(self) -> tuple[tuple[ChoiceRow, tuple[str, ...]], ...]:
+    def differing(self) -> tuple[tuple[TuningRow, tuple[str, ...]], ...]:
         """Simulated rows whose outputs differ in any bit from those of the best, with the names of these outputs."""
         if (best := self.best) is None:
             return ()
@@ -184,9 +184,9 @@ class Tuning:
         return tuple(difference for difference in differences if difference[1])
 
 
-def front(rows: Sequence[ChoiceRow]) -> tuple[ChoiceRow, ...]:
+def front(rows: Sequence[TuningRow]) -> tuple[TuningRow, ...]:
     """Return the rows that no other beats: fewer cycles or bytes, and no more of the other; fastest first."""
-    kept: list[ChoiceRow] = []
+    kept: list[TuningRow] = []
     for row in sorted(rows, key=_rank):
         if not kept or _bytes(row) < _bytes(kept[-1]):
             kept.append(row)
@@ -220,9 +220,9 @@ def _searched(study: Study, simulate: int | str, ledger: TuningLedger, progress:
     rows = _bounded(study, points, ledger, progress)
     waiting = sorted((row for row in rows if not row.reason), key=lambda row: (row.at_least, _bytes(row), row.number))
     most = len(waiting) if simulate == ALL else int(simulate)
-    done: list[ChoiceRow] = []
+    done: list[TuningRow] = []
     unreadable: list[ReadError] = []
-    finished: dict[int, ChoiceRow] = {}
+    finished: dict[int, TuningRow] = {}
     for row in waiting:
         progress("simulations", len(finished), min(most, len(waiting)))
         if len(finished) >= most:
@@ -235,16 +235,18 @@ def _searched(study: Study, simulate: int | str, ledger: TuningLedger, progress:
             done.append(timed)
     if unreadable and not done:
         raise unreadable[0]
-    ordered = sorted((finished.get(row.number, row) for row in rows), key=_order)
+    numbers = {row.number for row in front(done)}
+    rows = [replace(finished.get(row.number, row), pareto=row.number in numbers) for row in rows]
+    ordered = sorted(rows, key=_order)
     return Tuning(study, tuple(ordered), study.space.combinations - len(rows))
 
 
-def _bounded(study: Study, points: Points, ledger: TuningLedger, progress: ProgressCallback) -> list[ChoiceRow]:
-    rows: list[ChoiceRow] = []
+def _bounded(study: Study, points: Points, ledger: TuningLedger, progress: ProgressCallback) -> list[TuningRow]:
+    rows: list[TuningRow] = []
     unreadable: list[ReadError] = []
     for number, choices in enumerate(study.space.points(), 1):
         progress("bounds", number, study.space.combinations)
-        rows.append(_looked_up(ledger, ChoiceRow(number, choices), points.bounded, unreadable, simulated=False))
+        rows.append(_looked_up(ledger, TuningRow(number, choices), points.bounded, unreadable, simulated=False))
     if rows and len(unreadable) == len(rows):
         raise unreadable[0]
     if not rows:
@@ -256,12 +258,12 @@ def _bounded(study: Study, points: Points, ledger: TuningLedger, progress: Progr
 
 def _looked_up(
     ledger: TuningLedger,
-    row: ChoiceRow,
-    find_out: Callable[[ChoiceRow], ChoiceRow],
+    row: TuningRow,
+    find_out: Callable[[TuningRow], TuningRow],
     unreadable: list[ReadError],
     *,
     simulated: bool,
-) -> ChoiceRow:
+) -> TuningRow:
     """Return the ledger's row of a point, or compute and store it; otherwise the reason why it does not run."""
     cached = ledger.known(row, simulated=simulated)
     if cached is not None:
@@ -276,21 +278,21 @@ def _looked_up(
     return cached
 
 
-def _is_settled(row: ChoiceRow, done: Sequence[ChoiceRow]) -> bool:
+def _is_settled(row: TuningRow, done: Sequence[TuningRow]) -> bool:
     return any(
         (finished_row.cycles or 0) <= row.at_least and _bytes(finished_row) <= _bytes(row) for finished_row in done
     )
 
 
-def _bytes(row: ChoiceRow) -> int:
+def _bytes(row: TuningRow) -> int:
     return row.buffer_bytes or 0
 
 
-def _rank(row: ChoiceRow) -> tuple[int, int, int]:
+def _rank(row: TuningRow) -> tuple[int, int, int]:
     return row.cycles or 0, _bytes(row), row.number
 
 
-def _order(row: ChoiceRow) -> tuple[int, int, int, int]:
+def _order(row: TuningRow) -> tuple[int, int, int, int]:
     if row.cycles is not None:
         return (0, *_rank(row))
     return (2, row.number, 0, 0) if row.reason else (1, row.at_least, _bytes(row), row.number)

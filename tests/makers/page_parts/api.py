@@ -61,16 +61,22 @@ def _fields(owner: type) -> str:
     """Return the fields that a class annotates itself."""
     found = [
         name for name, kind in vars(owner).get("__annotations__", {}).items()
-        if not name.startswith("_") and not str(kind).startswith("ClassVar")
+        if not name.startswith("_") and not str(kind).startswith("ClassVar") and name not in _properties(owner)
     ]  # fmt: skip
     return f"Fields: {codes(found, ', ')}." if found else ""
+
+
+def _properties(owner: type) -> dict[str, property]:
+    return {name: found for name, found in vars(owner).items() if isinstance(found, property)}
 
 
 def _members(owner: type) -> str:
     """Return a line per public method and property that a class defines itself."""
     lines = []
     for name, found in tuple(vars(owner).items()):
-        member = found.fget if isinstance(found, property) else getattr(found, "func", found)
+        if isinstance(found, property) and not name.startswith("_"):
+            lines.append(f"* `{name}`: {_said(found)}")
+        member = getattr(found, "func", found)
         member = getattr(member, "__func__", member)
         if not name.startswith(("_", "model_")) and inspect.isfunction(member):  # of pydantic
             plain = member is not found and not isinstance(found, (classmethod, staticmethod))

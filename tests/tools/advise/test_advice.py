@@ -41,7 +41,7 @@ from castsim.numerics.policy import abstract_policy
 from castsim.tools.advise import equivalence
 from castsim.tools.advise.advice_search import Advice
 from castsim.tools.advise.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
-from castsim.tools.advise.suggestions import RunConfig, Suggestion, SuggestionEvidence
+from castsim.tools.advise.suggestions import Change, RunConfig, SuggestionEvidence
 from castsim.tools.reference import schema as registry
 
 IN_CI = ("f32_to_i8_own_barriers.pto", "a5_f32_to_e4m3fn_padded.pto", "tpc_i8_f32_mediator_gaudi.tpc")
@@ -72,11 +72,11 @@ def write(tmp_path: Path, text: str, name: str = "kernel.pto") -> Path:
     return path
 
 
-def of_kind(advice: Advice, kind: str) -> Suggestion | None:
+def of_kind(advice: Advice, kind: str) -> Change | None:
     return next((one for one in advice.offers if one.change.kind == kind), None)
 
 
-def offered(tmp_path: Path, text: str, kind: str, **words: object) -> Suggestion:
+def offered(tmp_path: Path, text: str, kind: str, **words: object) -> Change:
     """Return the best offer of a kind for a text, verified from outside."""
     path = write(tmp_path, text)
     offer = of_kind(castsim.advise(path, **words), kind)  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def offered(tmp_path: Path, text: str, kind: str, **words: object) -> Suggestion
     return offer
 
 
-def verify(path: Path, offer: Suggestion, args: dict[str, int | float], ranges: object = None) -> None:
+def verify(path: Path, offer: Change, args: dict[str, int | float], ranges: object = None) -> None:
     """Hold an offer to what it promises, by new inputs, both engines, the checker and its own diff."""
     after = path.with_name(f"after{path.suffix}")
     after.write_text(offer.change.text)

@@ -18,8 +18,7 @@ from castsim.targets.description import with_facts
 from castsim.targets.loader import load_target
 from castsim.tools.accuracy.accuracy_assessment import assess_row
 from castsim.tools.accuracy.measured_rows import read_table
-from castsim.tools.calibrate.calibration import FittedParameter, _check_determined
-from castsim.tools.calibrate.report import Calibrated
+from castsim.tools.calibrate.calibration import Calibration, FittedParameter, _check_determined
 from castsim.tools.reference.schema import form_schema
 
 pytest.importorskip("scipy")
@@ -58,7 +57,7 @@ def test_planted_numbers_come_back(base, seed, tmp_path, monkeypatch, capsys):
     words = ["calibrate", "--target", base, "--data", "rows.csv", "--out", "my_chip.toml", "--fit", "timing.load.*"]
     assert main([*words, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
-    jsonschema.validate(found, form_schema(Calibrated))
+    jsonschema.validate(found, form_schema(Calibration))
     assert found["residual_percent"] < 100 * NOISE * 2 < found["residual_before_percent"]
     derived = load_target("my_chip.toml")
     for each in found["parameters"]:

@@ -26,7 +26,7 @@ from castsim.isa.errors import CastsimError, EngineError
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.tools.reference.schema import form_schema
-from castsim.tools.tune.candidates import Bounds, ChoiceRow
+from castsim.tools.tune.candidates import Bounds, TuningRow
 from castsim.tools.tune.report import Tune, tuning_document
 from castsim.tools.tune.studies import Tuning, TuningLedger, about, front, search
 
@@ -173,7 +173,7 @@ def test_a_few_simulations_say_that_the_best_is_not_proven() -> None:
 
 def test_a_front_is_made_pair_by_pair() -> None:
     rows = [
-        ChoiceRow(n, {"n": n}, cycles=c, buffer_bytes=b)
+        TuningRow(n, {"n": n}, cycles=c, buffer_bytes=b)
         for n, (c, b) in enumerate([(5, 5), (3, 9), (5, 4), (9, 1), (3, 9)])
     ]
     assert [(row.cycles, row.buffer_bytes) for row in front(rows)] == [(3, 9), (5, 4), (9, 1)]
@@ -327,7 +327,7 @@ def test_the_table_groups_thousands(capsys: Capture) -> None:
 def test_a_disk_that_takes_half_a_row_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The half one is cut off: else the next would stand behind it, and both were lost."""
     path, about_it, write = tmp_path / "l", {"program": "0"}, os.write
-    row, next_one = ChoiceRow(1, {"R": 8}, cycles=9), ChoiceRow(2, {"R": 16}, cycles=7)
+    row, next_one = TuningRow(1, {"R": 8}, cycles=9), TuningRow(2, {"R": 16}, cycles=7)
 
     def half(descriptor: int, data: bytes) -> int:
         write(descriptor, data[: len(data) // 2])
