@@ -28,6 +28,7 @@ class StatusCounts(Keys):
 class CodeMismatch(Keys):
     """A code for which the results differ."""
 
+    position: int = says("Its position in the set of codes.")
     code: int = says("The code of the input.")
     result: int = says("The result.")
     expected: int = says("The correct result.")
@@ -77,7 +78,7 @@ class MismatchDetail(Keys):
     expected_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
 
 
-class Verification(CommandDocument, name="verify", version=3):
+class Verification(CommandDocument, name="verify", version=4):
     """Casts compared bit by bit."""
 
     kind: str = says("Always `castsim verification record`.")

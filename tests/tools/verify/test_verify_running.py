@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from kit.command_output import document_of
+from kit.held_documents import hold
 from oracle_scalar import neighbours
 
 import castsim
@@ -97,6 +99,13 @@ def test_differences_are_counted_and_the_first_ones_kept(wrong: Any) -> None:
     for mismatch in one.first:
         expected = oracle.cast(mismatch.code, "f16", "e4m3fn", "rint", "special")
         assert (mismatch.position, mismatch.expected, mismatch.result) == (mismatch.code, expected, expected ^ 1)
+
+
+def test_a_document_with_differences_is_what_the_schema_says(wrong: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong(lambda codes: codes == 7)
+    document = document_of(capsys, "verify", "f16", "e4m3fn", "--tier", "table", code=1)
+    assert {mismatch["position"] for part in document["parts"] for mismatch in part["first_mismatches"]} == {7}
+    hold("verify", document)
 
 
 def test_a_structured_set_tells_all_modes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
