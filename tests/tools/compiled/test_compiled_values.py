@@ -15,17 +15,13 @@ from tools.compiled.compiled_cases import compiled_cast
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
 from castsim.targets.description import Status
-from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
+from castsim.targets.tpc_compiler import ChainReading, chains
 from castsim.tools.compiled.compiled_casts import CompiledCast, compile_cast
-from castsim.tools.tpc_compiler.c_table import NONE, HopMethod, Path, bits_of, cast_table, path_of, spelled
+from castsim.tools.tpc_compiler.c_table import NONE, HopMethod, Path, cast_table, path_of, spelled
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 MODES = {"goya": ("rz", "ru", "rd"), "gaudi": ("rz", "ru", "rd", "rhaz"), "greco": ("rz", "ru", "rd", "rhaz")}
 """Modes besides the nearest even, which every other test uses."""
-
-
-def f32(*numbers: float) -> np.ndarray:
-    return np.array(numbers, np.float32).view(np.uint32)
 
 
 def check(cast: CompiledCast, codes: np.ndarray, expected: np.ndarray) -> None:
@@ -72,7 +68,7 @@ def test_one_mode_holds_on_the_whole_path(generation: str, mode: str) -> None:
 
 
 def test_40000_tells_the_document_from_the_compiler() -> None:
-    codes = f32(40000)
+    codes = np.array([40000], np.float32).view(np.uint32)
     for generation in ("goya", "gaudi", "gaudib", "greco"):
         assert compiled_cast(codes, "f32", "u16", target=generation).tolist() == [40000]
         assert compiled_cast(codes, "f32", "u16", target=generation, reading="document").tolist() == [32767]
@@ -85,17 +81,10 @@ def test_the_documents_chain_to_u16_on_boundaries() -> None:
 
 
 def test_the_correction_of_u32_is_the_compilers_alone() -> None:
-    codes = f32(3e9, 2**31, 2**32, -1)
+    codes = np.array([3e9, 2**31, 2**32, -1], np.float32).view(np.uint32)
     assert compiled_cast(codes, "f32", "u32", target="gaudi").tolist() == [3000000000, 2**31, 2**32 - 1, 0]
     documented = compiled_cast(codes, "f32", "u32", target="gaudi", reading="document")
     assert documented.tolist() == [2**31 - 1, 2**31 - 1, 2**31 - 1, 0]
-
-
-def test_halving_rounds_twice() -> None:
-    number = 2**31 + 2**7 + 1  # just above a tie of f32, a tie once halved
-    halved = compiled_cast([number], "u32", "f32", target="gaudi")[0]
-    native = compiled_cast([number], "u32", "f32", target="gaudi2")[0]
-    assert [halved, native] == f32(2**31, 2**31 + 256).tolist()
 
 
 @pytest.mark.parametrize("generation", oracle.GENERATIONS)
@@ -204,12 +193,6 @@ def test_vectors_go_the_documented_way(chain: str) -> None:
     assert path(generation, types[0], types[-1]).types == tuple(types)
 
 
-def test_no_pair_is_listed_twice() -> None:
-    keys = [(row.src, row.dst, row.reading) for row in chains()]
-    assert len(keys) == len(set(keys))
-    assert len({row.element for row in c_types()}) == len(c_types())
-
-
 def test_every_chain_is_taken_by_some_generation() -> None:
     taken = set()
     for generation in oracle.GENERATIONS:
@@ -222,18 +205,6 @@ def test_every_chain_is_taken_by_some_generation() -> None:
             if row.source in found.sources:
                 taken.add((row.src, row.dst, row.reading))
     assert taken == {(row.src, row.dst, row.reading) for row in chains()}
-
-
-def test_chains_begin_and_end_with_their_pair_and_know_their_widths() -> None:
-    for row in chains():
-        assert (row.steps[0][0], row.steps[-1][0]) == (row.src, row.dst)
-        if row.how is Decomposition.EXTEND:
-            assert row.src.startswith("u")
-            assert bits_of(row.src) < bits_of(row.dst)
-        if row.how is Decomposition.CLAMP:
-            assert bits_of(row.src) == bits_of(row.dst)
-        for (before, _), (after, converted) in zip(row.steps, row.steps[1:], strict=False):
-            assert converted or bits_of(before) == bits_of(after)
 
 
 def test_one_assumed_link_makes_a_path_assumed() -> None:
@@ -250,23 +221,22 @@ def test_what_nothing_leads_to_is_refused_with_what_is_possible() -> None:
 
 TABLE = oracle.VECTORS / "tpc_builtin_support_gaudi.txt"
 
-UNSIGNED_SLIP = "a signed conversion called unsigned (docs/reference/tpc.md section 4, seed against LL)"
-INTEGER_EXTENSION = "fpext of an integer: the step before sitofp is sext"
-WRONG_NAME = "an integer becomes a float of its width: sitofp, not fptrunc, and misspelled"
-NO_SUFFIX = "the instruction is missing from the cell; CONVERT has the pair (docs/reference/tpc.md section 4)"
-LOWER_CASE = "the instruction in lower case"
-
 SLIPS = {
-    ("BF16", "INT16"): ("fptoui-C", "fptoi-C", UNSIGNED_SLIP),
-    ("INT16", "FP32"): ("sitofp(fpext)-C", "sitofp(sext)-C", INTEGER_EXTENSION),
-    ("INT8", "FP32"): ("sitofp(fpext)-C", "sitofp(sext)-C", INTEGER_EXTENSION),
-    ("INT16", "BF16"): ("fptrun-C", "sitofp-C", WRONG_NAME),
-    ("INT16", "INT32"): ("sext", "sext-C", NO_SUFFIX),
-    ("INT8", "INT32"): ("sext", "sext-C", NO_SUFFIX),
-    ("INT8", "INT16"): ("sext-c", "sext-C", LOWER_CASE),
-    ("INT32", "UINT32"): ("zext-c", "zext-C", LOWER_CASE),
+    # A signed conversion called unsigned (docs/reference/tpc.md section 4, seed against LL).
+    ("BF16", "INT16"): ("fptoui-C", "fptoi-C"),
+    # fpext of an integer: the step before sitofp is sext.
+    ("INT16", "FP32"): ("sitofp(fpext)-C", "sitofp(sext)-C"),
+    ("INT8", "FP32"): ("sitofp(fpext)-C", "sitofp(sext)-C"),
+    # An integer becomes a float of its width: sitofp, not fptrunc, and misspelled.
+    ("INT16", "BF16"): ("fptrun-C", "sitofp-C"),
+    # The instruction is missing from the cell; CONVERT has the pair (docs/reference/tpc.md section 4).
+    ("INT16", "INT32"): ("sext", "sext-C"),
+    ("INT8", "INT32"): ("sext", "sext-C"),
+    # The instruction in lower case.
+    ("INT8", "INT16"): ("sext-c", "sext-C"),
+    ("INT32", "UINT32"): ("zext-c", "zext-C"),
 }
-"""Cells of the document that are not as the instruction set has it: what stands there, what would be right, why."""
+"""Cells of the document that are not as the instruction set has it, and what would be right."""
 
 
 def documented() -> dict[tuple[str, str], str]:
@@ -281,27 +251,13 @@ def generated() -> dict[tuple[str, str], str]:
     return {(spelled(src), spelled(dst)): cell for (src, dst), cell in cast_table(target("gaudi")).cells.items()}
 
 
-def test_both_tables_have_the_same_64_cells() -> None:
-    assert len(documented()) == 64
-    assert generated().keys() == documented().keys()
-
-
-@pytest.mark.parametrize("pair", sorted(documented()))
-def test_every_cell_is_the_documents_or_one_of_its_slips(pair: tuple[str, str]) -> None:
-    cell, ours = documented()[pair], generated()[pair]
-    if pair in SLIPS:
-        assert (cell, ours) == SLIPS[pair][:2]
-    else:
-        assert ours == cell
-
-
-def test_what_the_compiler_has_beyond_the_document() -> None:
-    # docs/reference/tpc.md section 4: CONVERT i16 -> i8 in the vector unit, i8 -> bf16 in the scalar unit.
-    assert documented()["INT16", "INT8"] == "trunc-C-INT"
-    assert target("gaudi").convert("i16", "i8") is not None
-    assert documented()["INT8", "BF16"] == NONE
-    assert target("gaudi").convert("i8", "bf16") is None
-    assert target("gaudi").convert("i8", "bf16", "spu") is not None
+def test_every_cell_is_the_documents_or_one_of_its_slips() -> None:
+    cells, ours = documented(), generated()
+    assert len(cells) == 64
+    assert {pair: (cells[pair], ours[pair]) for pair in SLIPS} == SLIPS
+    assert {pair: cell for pair, cell in ours.items() if pair not in SLIPS} == {
+        pair: cell for pair, cell in cells.items() if pair not in SLIPS
+    }
 
 
 def test_cells_name_the_instruction_that_is_emitted() -> None:

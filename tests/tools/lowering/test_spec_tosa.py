@@ -13,7 +13,6 @@ import onnx
 import oracle
 import oracle_acceptance
 import pytest
-from kit.golden import as_codes, format_name, load, nearest_bf16
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import format_named
@@ -137,15 +136,6 @@ def test_edges_against_rational_arithmetic(src: str, dst: str) -> None:
         assert verdict == oracle_acceptance.accepts(code, out, src, dst), f"{code:#x} -> {out:#x}"
 
 
-def test_flushing_is_allowed_where_the_type_permits() -> None:
-    tiny = np.array([0x00000001, 0x80000001, 0x00800000], np.uint32)  # smallest subnormals, smallest normal
-    zeros = np.array([0x0000, 0x8000, 0x0000], np.uint16)
-    assert accepts("tosa", "f32", "bf16", tiny, zeros).tolist() == [True, True, False]
-    assert accepts("tosa", "f32", "bf16", tiny, zeros ^ 0x8000).tolist() == [False, False, False]
-    small = np.array([0x3B000000], np.uint32)  # 2**-9, the smallest subnormal of e4m3fn, and twice that
-    assert accepts("tosa", "f32", "e4m3fn", small + 0x800000, np.array([0], np.uint8)).tolist() == [False]
-
-
 # ------------------------------------------------------------------------------------------------------------ oNNX Cast
 
 
@@ -170,11 +160,6 @@ def test_types_by_opset(opset: int) -> None:
             else:
                 with pytest.raises(IllegalError, match=f"onnx {version} has no cast {src} -> {dst}; it came with"):
                     specified_cast("onnx", src, dst, version=opset)
-
-
-def test_every_pair_is_legal_in_the_newest_version() -> None:
-    for src, dst in product(EVERY_TYPE, repeat=2):
-        specified_cast("onnx", src, dst)
 
 
 UNSIGNED = {"input_unsigned": 1}
@@ -209,9 +194,6 @@ def test_refused_casts(
 ) -> None:
     with pytest.raises(kind, match=re.escape(message)):
         specified_cast(*asked, **more)
-
-
-def test_text_has_no_codes() -> None:
     with pytest.raises(IllegalError, match="no codes on one side"):
         acceptance("onnx", "f32", "string", floats(1.0))
 
@@ -261,24 +243,13 @@ def test_fp8_tables(dst: str, saturate: int, expected: list[int | None]) -> None
     ],
 )
 def test_e8m0_table(saturate: int, mode: str, expected: list[int]) -> None:
-    source = np.array([0.0, np.nan, np.inf, 2.0**128, 2.0**-128]).view(np.uint64)
     attributes = {"saturate": saturate, "round_mode": mode}
-    sets = acceptance("onnx", "f64", "e8m0", source, attributes=attributes)
     every = np.arange(256, dtype=np.uint8)
-    for index, code in enumerate(expected):
-        accepted = accepts("onnx", "f64", "e8m0", np.full(256, source[index]), every, attributes=attributes)
-        assert np.flatnonzero(accepted).tolist() == [code]
-    assert not sets.anything.any()
+    for number, code in zip((0.0, np.nan, np.inf, 2.0**128, 2.0**-128), expected, strict=True):
+        source = np.full(256, number).view(np.uint64)
+        assert np.flatnonzero(accepts("onnx", "f64", "e8m0", source, every, attributes=attributes)).tolist() == [code]
     unspecified = np.array([-0.0, -1.0, -np.inf, -1e-300]).view(np.uint64)
     assert acceptance("onnx", "f64", "e8m0", unspecified, attributes=attributes).anything.all()
-
-
-def test_rounding_to_e8m0() -> None:
-    source = floats(1.0, 1.25, 1.5, 1.75)
-    for mode, expected in (("up", [127, 128, 128, 128]), ("down", [127] * 4), ("nearest", [127, 127, 128, 128])):
-        sets = acceptance("onnx", "f32", "e8m0", source, attributes={"round_mode": mode})
-        assert sets.single.all()
-        assert sets.lowest.tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -321,156 +292,3 @@ def test_infinity_to_fp8_is_that_of_the_table_of_the_version(src: str, dst: str,
     beyond = acceptance("onnx", "f32", dst, floats(1e9), version=version)
     assert beyond.single[0]
     assert beyond.lowest[0] == row.max_code
-
-
-# ---------------------------------------- published outputs of third-party software against the acceptance sets of TOSA
-
-
-TOSA = load("golden_tosa_cast.npz")
-ONNX = load("golden_onnx_cast.npz")
-NODES = load("golden_onnx_node.npz")
-TOSA_PAIRS = [key.removesuffix("__in") for key in TOSA if key.endswith("__in")]
-ONNX_CASES = [key for key in ONNX if key.endswith(("__ref", "__ort"))]
-NODE_NAMES = [key.removesuffix("__info") for key in NODES if key.endswith("__info")]
-
-
-def signed_values(codes: np.ndarray, name: str) -> list[int]:
-    bits = int(name[1:])
-    return [int(code) - ((int(code) >> bits - 1) << bits) * (name[0] == "i") for code in codes]
-
-
-def rounded_twice(source: np.ndarray, src: str) -> np.ndarray:
-    """Return where passing through float32 changes the nearest bfloat16 of an integer."""
-    values = signed_values(source, src)
-    once = nearest_bf16(np.array(values, dtype=object))
-    twice = nearest_bf16(np.array([int(np.float32(value)) for value in values], dtype=object))
-    return once != twice
-
-
-# ------------------------------------------------------------------------------------------------------------ TOSA
-
-
-@pytest.mark.parametrize("pair", TOSA_PAIRS)
-def test_tosa(pair: str) -> None:
-    src, dst = map(format_name, pair.split("__"))
-    source, result = as_codes(TOSA[f"{pair}__in"], src), as_codes(TOSA[f"{pair}__out"], dst)
-    defect = np.zeros(source.shape, bool)
-    if (src, dst) == ("i32", "bf16"):
-        defect = rounded_twice(source, src)
-        assert defect.sum() == 14  # named in docs/reference/semantics.md section 1.4
-    assert (accepts("tosa", src, dst, source, result) == ~defect).all()
-
-
-def shifted(codes: np.ndarray, step: int, dst: str) -> np.ndarray:
-    """Move codes by a step, modulo the number of codes."""
-    bits = oracle.fmt(dst).bits
-    return np.array([(int(code) + step) % (1 << bits) for code in codes], codes.dtype)
-
-
-# ------------------------------------------------------------------------------------------------------------ ONNX
-
-
-def onnx_case(key: str) -> tuple[str, str, dict[str, str]]:
-    """Return source, destination and attributes that a key of the ONNX file names."""
-    identifier, target, *form = key.rsplit("__", 1)[0].split("__")
-    attributes = {}
-    if form:
-        *mode, saturate = form[0].split("_")
-        attributes = {"saturate": saturate.removeprefix("sat"), **({"round_mode": mode[0]} if mode else {})}
-    return format_name(identifier), format_name(target), attributes
-
-
-def known_defect(key: str, source: np.ndarray, src: str, dst: str) -> np.ndarray:
-    """Return where the named software may be wrong (tests/vectors/README.md)."""
-    wide = {"f32": np.float32, "f16": np.float16, "f64": np.float64}
-    size = np.zeros(source.shape)
-    if src in wide:
-        size = np.abs(source.view(wide[src]).astype(np.float64))
-    elif src == "bf16":
-        size = np.abs((source.astype(np.uint32) << 16).view(np.float32).astype(np.float64))
-    if dst == "bf16" and src in ("i32", "u32", "i64", "u64"):
-        return rounded_twice(source, src)
-    if dst in ("i2", "u2", "i4", "u4") and src in oracle.FLOATS:  # both round otherwise than the technical pages say
-        row = oracle.fmt(dst)
-        values = np.array([float(value_of(int(code), format_named(src))) for code in source])
-        result = np.array([float(value_of(int(code), format_named(dst))) for code in as_codes(ONNX[key], dst)])
-        with np.errstate(invalid="ignore"):
-            nearest: np.ndarray = np.rint(values)
-        return (nearest >= row.low) & (nearest <= row.high) & (nearest != result)
-    if key.endswith("sat0__ort") and dst == "e4m3fn":
-        return (size >= 480) & (size < 496)
-    if key.endswith("sat0__ort") and dst == "e5m2":
-        return (size >= 61440) & (size < 65536)
-    if key.endswith("__ref") and dst == "e8m0":
-        return (size < 2.0**-126) | np.isinf(size)
-    return np.zeros(source.shape, bool)
-
-
-@pytest.mark.parametrize("key", ONNX_CASES)
-def test_onnx(key: str) -> None:
-    src, dst, attributes = onnx_case(key)
-    base = key.rsplit("__", 1)[0]
-    source, result = as_codes(ONNX[f"{base}__in"], src), as_codes(ONNX[key], dst)
-    sets = acceptance("onnx", src, dst, source, attributes=attributes)
-    good = sets.contains(result)
-    defect = known_defect(key, source, src, dst)
-    assert good[~defect].all()
-    if dst != "e8m0":  # the evaluator's e8m0 results are right on some of those values
-        assert not good[defect].any()
-    if f"{base}__undef" in ONNX:
-        undefined = ONNX[f"{base}__undef"] != 0
-        assert sets.anything[undefined].all()
-        if dst not in ("i2", "u2", "i4", "u4"):  # there the implementation's rounding decides what is out of range
-            assert not sets.anything[~undefined].any()
-
-
-def test_the_named_defects_are_rejected() -> None:
-    """Of each kind at least one, each by its published answer (docs/reference/semantics.md section 3)."""
-
-    def verdict(src: str, dst: str, code: int, out: int, **attributes: str | int) -> bool:
-        codes = np.array([code], oracle.storage(src)), np.array([out], oracle.storage(dst))
-        return bool(accepts("onnx", src, dst, *codes, attributes=attributes)[0])
-
-    for src, dst, code, wrong, right, attributes in (
-        ("i32", "bf16", 62783487, 0x4C70, 0x4C6F, {}),
-        ("f32", "e4m3fn", 0x43F00000, 0x7E, 0x7F, {"saturate": 0}),  # 480
-        ("f32", "e5m2", 0x47700000, 0x7F, 0x7C, {"saturate": 0}),  # 61440
-        ("f32", "e8m0", 0x7F800000, 0xFF, 0xFE, {}),  # infinity
-        ("f32", "e8m0", 0x00000000, 0x00, 0xFF, {"saturate": 0, "round_mode": "nearest"}),
-        ("f32", "e8m0", 0x00200000, 0x01, 0x00, {}),  # 2**-128
-        ("f32", "e8m0", 0x00500000, 0x01, 0x00, {"round_mode": "nearest"}),  # 1.25 * 2**-127
-        ("f64", "f16", 0x3FF0020000000004, 0x3C00, 0x3C01, {}),  # 1 + 2**-11 + 2**-50, through f32
-    ):
-        assert not verdict(src, dst, code, wrong, **attributes)
-        assert verdict(src, dst, code, right, **attributes)
-    for out in (0xFE, 0xFF):  # 1.5 * 2**127 by down without saturation: unclear, the implementations differ
-        assert verdict("f32", "e8m0", 0x7F400000, out, saturate=0, round_mode="down")
-    assert not verdict("f32", "e8m0", 0x7F400000, 0xFD, saturate=0, round_mode="down")
-
-
-@pytest.mark.parametrize("name", NODE_NAMES)
-def test_onnx_node_tests(name: str) -> None:
-    source_id, target_id, saturate, mode = NODES[f"{name}__info"].tolist()
-    src, dst = format_name(source_id), format_name(target_id)
-    attributes = {"saturate": saturate, **({"round_mode": mode} if mode else {})}
-    source, result = as_codes(NODES[f"{name}__in"], src), as_codes(NODES[f"{name}__out"], dst)
-    assert accepts("onnx", src, dst, source, result, attributes=attributes).all()
-
-
-@pytest.mark.parametrize("key", ONNX_CASES)
-def test_one_code_outside_an_onnx_set_is_rejected(key: str) -> None:
-    """Outside e8m0 every defined set is one code or the class NaN, so any other is outside."""
-    src, dst, attributes = onnx_case(key)
-    base = key.rsplit("__", 1)[0]
-    source, result = as_codes(ONNX[f"{base}__in"], src), as_codes(ONNX[key], dst)
-    sets = acceptance("onnx", src, dst, source, attributes=attributes)
-    loose = dst == "e8m0"
-    keep = ~sets.anything & sets.contains(result)
-    for step in (-1, 1):
-        moved = shifted(result, step, dst)
-        inside = sets.contains(moved) & keep
-        both_nan = oracle.is_nan(moved, dst) & oracle.is_nan(result, dst)
-        if not loose:
-            assert not (inside & ~both_nan).any()
-        else:  # never more than two neighbours, or the largest power and NaN
-            assert not (sets.contains(shifted(result, 2 * step, dst)) & keep & ~both_nan).any()

@@ -28,7 +28,7 @@ from castsim.running.program_runs import run_loaded
 from castsim.tools.reference.schema import form_schema
 from castsim.tools.tune.candidates import Bounds, ChoiceRow
 from castsim.tools.tune.report import Tune, tuning_document
-from castsim.tools.tune.studies import Tuning, TuningLedger, about, front, search
+from castsim.tools.tune.studies import Tuning, TuningLedger, about, search
 
 SAMPLES = PROGRAMS / "tuning"
 TILES, FP8 = SAMPLES / "f32_to_bf16_tiles.pto", SAMPLES / "quantise_tiles_a5.pto"
@@ -171,14 +171,6 @@ def test_a_few_simulations_say_that_the_best_is_not_proven() -> None:
     assert (document["best_is_proven"], document["pareto_is_proven"]) == (False, False)
 
 
-def test_a_front_is_made_pair_by_pair() -> None:
-    rows = [
-        ChoiceRow(n, {"n": n}, cycles=c, buffer_bytes=b)
-        for n, (c, b) in enumerate([(5, 5), (3, 9), (5, 4), (9, 1), (3, 9)])
-    ]
-    assert [(row.cycles, row.buffer_bytes) for row in front(rows)] == [(3, 9), (5, 4), (9, 1)]
-
-
 def test_conditions_leave_points_out() -> None:
     found = castsim.tune(TILES, where=["R*C*4 <= 16384", "R >= 8 or C == 512"])
     wanted = {(r, c) for r in (4, 8, 16, 32) for c in (128, 256, 512) if r * c * 4 <= 16384 and (r >= 8 or c == 512)}
@@ -215,10 +207,6 @@ def test_no_program_is_faster_than_its_lower_bound(path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------ the ledger
 
 
-def stripped(document: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in document.items() if name != "schema_version"}
-
-
 def test_a_search_that_was_killed_goes_on_to_the_same_ranking(tmp_path: Path) -> None:
     ledger, out = tmp_path / "tune.ledger", tmp_path / "out.json"
     words = ["tune", str(TILES), "--resume", str(ledger), "--simulate", "all", "--quiet"]
@@ -234,7 +222,7 @@ def test_a_search_that_was_killed_goes_on_to_the_same_ranking(tmp_path: Path) ->
     assert main([*words, "--json", str(out)]) == 0
     assert ledger.read_bytes().startswith(before[:-9].rpartition(b"\nCHK")[0])
     fresh = tuning_document(castsim.tune(TILES, simulate="all"))
-    assert stripped(json.loads(out.read_text())) == stripped(json.loads(json.dumps(fresh)))
+    assert json.loads(out.read_text()) | {"schema_version": 0} == json.loads(json.dumps(fresh)) | {"schema_version": 0}
 
 
 def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
