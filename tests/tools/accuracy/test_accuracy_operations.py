@@ -161,8 +161,6 @@ def test_operations_that_cannot_run(tmp_path: Path) -> None:
     assert "texp" in unknown.value.legal
 
 
-# ------------------------------------------------------------------------------------------ one operation left out
-
 Errors = dict[str, list[float]]
 
 
@@ -225,9 +223,6 @@ def test_no_operation_drives_a_parameter(table: str, key: str, step: Decimal) ->
             assert mean(away, label) >= mean(shipped, label) - 0.05, (label, there)
 
 
-# ------------------------------------------------------------------------------ tiles with run-time valid regions
-
-
 def test_a_row_of_one_vector_turns_only_where_the_region_is_known_at_run_time() -> None:
     """435 is published for 64 rows; the profiled rows of static regions show 1 to 4 a row."""
     shape = {"rows": 64, "cols": 128, "valid_cols": 64, "target": A5}
@@ -282,7 +277,6 @@ def test_operations_under_the_row_rule() -> None:
 
 
 def test_other_operations() -> None:
-    """At most a tenth of the rows are missed by more than a tenth, each for a reason that is stated."""
     found = errors_of(OTHERS)
     assert len(found) >= 90
     assert fmean(abs(error) for _, error in found) <= 0.10
@@ -295,7 +289,6 @@ def test_other_operations() -> None:
 
 
 def test_rows_of_the_older_text() -> None:
-    """Option scalar_tail: selects in each trip of rows of several; its facts were fitted to these rows."""
     assert isinstance(A5, VectorFunctionTarget)
     older = with_options(A5, {"scalar_tail": "selected"})
     several = (row for row in benchmark() if row.operation == "tadds" and row.vectors > 1)

@@ -94,7 +94,6 @@ SIZES = [(rows, 64) for rows in (1, 2, 4, 8, 16, 32, 64, 128)]
     ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
 )
 def test_startups_slopes_and_bandwidths_come_back(base, operations, facts, seed, tmp_path, monkeypatch, capsys):
-    """Of a made-up chip, from rows each off by noise: within four standard errors, which the noise explains."""
     monkeypatch.chdir(tmp_path)
     edits = facts_of(facts)
     planted(tmp_path, base, facts, seed, [(*operation, *size) for operation in operations for size in SIZES])
@@ -117,7 +116,6 @@ def warnings_of(rows, tmp_path, monkeypatch, capsys, *words):
 
 
 def test_rows_that_do_not_fit_the_model_are_warned_of(tmp_path, monkeypatch, capsys):
-    """Rows twice each: errors are held against how they scatter; a line of startup and rate has no square in it."""
     sizes = [(rows, rows * 128 * 4) for rows in (1, 4, 16, 64)]
     line = [("tload", "f32", rows, 128, round(300 + size / 50) + more) for rows, size in sizes for more in (-2, 2)]
     assert warnings_of(line, tmp_path, monkeypatch, capsys) == []
@@ -172,7 +170,6 @@ def test_what_always_adds_is_named_together(tmp_path, monkeypatch, capsys):
 
 
 def test_a_limit_that_small_steps_do_not_reach_is_named_alone():
-    """Its column of slopes is zero, which nothing divides by."""
     numbers = (
         FittedParameter("timing.a.cycles", Decimal(5), Decimal(1), 0),
         FittedParameter("timing.b.most", Decimal(9), Decimal(1), 0),

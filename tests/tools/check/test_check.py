@@ -66,7 +66,6 @@ def test_what_cannot_be_read_or_holds_no_function_is_a_finding(tmp_path: Path) -
         assert [(one.severity, one.message) for one in found] == [("error", "no function to run")]
 
 
-# ------------------------------------------------------------------------------------------------------ the command
 def written(folder: Path, name: str, marked: str) -> str:
     path = folder / name
     path.write_text(unmarked(marked)[0], encoding="utf-8")
@@ -106,8 +105,7 @@ def test_columns_are_code_points(tmp_path: Path) -> None:
 
 def test_annotations_of_github_escape_and_their_titles_say_what_is_wrong(tmp_path: Path, capsys: Capture) -> None:
     file = written(tmp_path, "a,b:c.pto", TILES["undefined operand"])
-    assert main(["check", file, "--format", "github"]) == 2
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = out_of(capsys, ["check", file, "--format", "github"], 2).splitlines()
     assert re.match(
         r"::error file=.*a%2Cb%3Ac\.pto,line=10,col=22,.*title=castsim%3A %25zz is not defined here::", line
     )
@@ -117,8 +115,7 @@ def test_annotations_of_github_escape_and_their_titles_say_what_is_wrong(tmp_pat
 def test_sarif_is_well_formed(tmp_path: Path, capsys: Capture) -> None:
     """The properties that SARIF 2.1.0 requires (3.13, 3.14, 3.27, 3.28 to 3.30), with URIs escaped."""
     file = written(tmp_path, "a b.pto", TILES["two functions"])
-    assert main(["check", file, str(tmp_path / "none.pto"), "--format", "sarif"]) == 2
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(out_of(capsys, ["check", file, str(tmp_path / "none.pto"), "--format", "sarif"], 2))
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
@@ -147,7 +144,6 @@ def test_run_shows_all_errors(tmp_path: Path, capsys: Capture) -> None:
     assert err_of(capsys, ["run", file, "--timing-only"]).count("error: ") == 3
 
 
-# ------------------------------------------------------------------------------------------------ broken programs
 TEXTS = [(path.name, path.read_text(encoding="utf-8")) for path in SAMPLES if path.suffix != ".mlir"]
 
 
@@ -205,16 +201,11 @@ return
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_what_uses_a_value_left_out_as_unknown_is_left_out(target: str) -> None:
-    """The element read is outside of its view as far as is known: pointers, branches and loops on it are not judged."""
     found = check_text("k.pto", UNKNOWN_VALUES, target=target)
     assert [(one.severity, one.kind) for one in found] == [(Severity.NOTE, "not checked")]
 
 
-# ------------------------------------------------------------------- unknown operations, assemblers, byte order marks
-
-
 def test_an_unknown_operation_hides_no_undefined_name() -> None:
-    """Both are reported, whichever the reader meets first."""
     lines = "%t = pto.alloc_tile : T\n  pto.frobnicate ins(%t, %no : T, T) outs(%nor : T)"
     text = f"func.func @k() {{\n  {lines}\n  return\n}}\n"
     found = check_text("k.pto", text.replace("T", "!pto.tile_buf<vec, 16x64xf32>"))
@@ -232,12 +223,10 @@ def test_an_unknown_operation_hides_no_undefined_name() -> None:
 def test_a_source_line_is_cut_at_the_width_of_the_terminal(
     columns: int, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The caret stays under the name that is wrong, and what surrounds it is dotted out."""
     blanks = " " * 30
     file = written(tmp_path, "k.pto", TILES["undefined operand"].replace("%zz", f"{blanks}%zz{blanks}// {'x' * 200}"))
     monkeypatch.setenv("COLUMNS", str(columns))
-    assert main(["check", file]) == 2
-    lines = capsys.readouterr().out.splitlines()
+    lines = out_of(capsys, ["check", file], 2).splitlines()
     (number,) = (number for number, line in enumerate(lines) if "%zz" in line and not line.startswith(file))
     assert len(lines[number]) <= columns
     assert lines[number].rstrip().endswith("...")
@@ -275,13 +264,11 @@ CAST = """func.func @main(%a: tensor<4xi32>) -> tensor<4xi8> {
 def test_check_takes_the_option_that_its_help_names(tmp_path: Path, capsys: Capture) -> None:
 
     file = written(tmp_path, "k.pto", WITHOUT_TMP)
-    assert main(["check", file]) == 2
-    cure = re.search("help: (--toolchain .*)", capsys.readouterr().out)
+    cure = re.search("help: (--toolchain .*)", out_of(capsys, ["check", file], 2))
     assert cure is not None
     assert main(["check", file, *cure[1].split()]) == 0
     assert main(["check", file, "--toolchain", "2026-08"]) == 0
-    assert main(["check", file, "--toolchain", "1999"]) == 2
-    assert "2026-08" in capsys.readouterr().err
+    assert "2026-08" in err_of(capsys, ["check", file, "--toolchain", "1999"])
 
 
 @pytest.mark.parametrize(
@@ -320,14 +307,11 @@ def test_a_folder_means_the_files_in_it(tmp_path: Path, capsys: Capture) -> None
         "b.pto", "chip.toml", "cut.toml", "a/c.PTO", "a/z.tpc",
     ]  # fmt: skip
     assert [Path(one).relative_to(folder).as_posix() for one in walk.skipped] == ["notes.md", "a/sweep.toml"]
-    assert main(["check", str(folder)]) == 2
-    shown = capsys.readouterr().out
+    shown = out_of(capsys, ["check", str(folder)], 2)
     assert shown.startswith("2 errors in 5 files.\n")
     assert "\nskipped 2 files of no kind that castsim checks:" in shown
     assert shown.count(str(folder / "notes.md")) == 1
-    assert main(["check", str(folder), "--json", "-"]) == 2
-    found = {Path(one["file"]).name for one in json.loads(capsys.readouterr().out)["findings"]}
+    found = {Path(one["file"]).name for one in document_of(capsys, "check", str(folder), code=2)["findings"]}
     assert found == {"cut.toml", "z.tpc"}
     (tmp_path / "empty").mkdir()
-    assert main(["check", str(tmp_path / "empty")]) == 2
-    assert "no file in" in capsys.readouterr().err
+    assert "no file in" in err_of(capsys, ["check", str(tmp_path / "empty")])

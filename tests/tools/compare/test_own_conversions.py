@@ -170,8 +170,6 @@ def test_refusals(arguments: tuple, modes: dict, kind: type[Exception], words: s
         castsim.compare(*arguments, **modes)
 
 
-# ---------------------------------------------------------------------------------------------------------- command
-
 PACK = """import numpy as np
 
 

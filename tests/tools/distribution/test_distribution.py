@@ -176,7 +176,6 @@ def test_a_verification_tells_who_tried_how_many_codes(tmp_path: Path) -> None:
 def test_from_any_part_of_its_ledger_a_matrix_ends_the_same(
     matrix: castsim.tools.lowering.conformance.Matrix, tmp_path: Path
 ) -> None:
-    """A process that is killed leaves a beginning of the ledger, its last piece whole or not."""
     path = tmp_path / "m.ledger"
     assert castsim.conform(**MATRIX, ledger=path).entries == matrix.entries
     data = path.read_bytes()
@@ -249,7 +248,6 @@ def test_a_cluster_that_loses_a_worker_gives_the_same(matrix: castsim.tools.lowe
 
 
 def test_verdicts_rest_on_the_record_of_substitutions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation with another record is another: the same chain may be called proven by one of them only."""
     own, read = sources_digest.__wrapped__(), Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b" " * (path == RECORD))
     assert sources_digest.__wrapped__() != own
@@ -361,7 +359,6 @@ def test_all_casts_lowered_are_each_lowered_alone(
 def test_casts_lowered_to_a_target_of_a_file_share_it(
     few_casts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was found out about a target is known by the object, and the file is read for every cast."""
     own = tmp_path / "own.toml"
     own.write_text((ROOT / "targets" / "a2a3.toml").read_text())
     asked: list[CastRequest] = []

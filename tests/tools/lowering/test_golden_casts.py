@@ -50,9 +50,6 @@ def rounded_twice(source: np.ndarray, src: str) -> np.ndarray:
     return once != twice
 
 
-# ------------------------------------------------------------------------------------------------------------ TOSA
-
-
 @pytest.mark.smoke
 @pytest.mark.parametrize("subject", SUBJECTS)
 @pytest.mark.parametrize("pair", TOSA_PAIRS)
@@ -78,9 +75,6 @@ def test_tosa_accepts_its_model(pair: str) -> None:
         defect = rounded_twice(source, src)
         assert defect.sum() == 14  # where the model breaks the half-ulp rule: docs/reference/semantics.md section 1.4
     assert (accepts("tosa", src, dst, source, result) == ~defect).all()
-
-
-# ------------------------------------------------------------------------------------------------------------ ONNX
 
 
 def settings(dst: str, saturate: bool) -> tuple[str, str]:
@@ -223,9 +217,6 @@ def test_the_named_defects_are_rejected() -> None:
     for out in (0xFE, 0xFF):  # 1.5 * 2**127 by down without saturation: unclear, the implementations differ
         assert verdict("f32", "e8m0", 0x7F400000, out, saturate=0, round_mode="down")
     assert not verdict("f32", "e8m0", 0x7F400000, 0xFD, saturate=0, round_mode="down")
-
-
-# --------------------------------------------------------------------------------------------------------- RESCALE
 
 
 def test_rescale_is_a_scaled_cast_rounding_half_up() -> None:

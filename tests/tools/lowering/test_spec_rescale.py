@@ -65,7 +65,6 @@ def limits(bits: int, unsigned: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_published_outputs(mode: int) -> None:
-    """All are valid and accepted; exact modes accept nothing else, INEXACT_ROUND nothing one code outside."""
     seen = 0
     for case in (case for case in CASES if case["rounding_mode"] == mode):
         source, result = arrays_of(case)

@@ -17,6 +17,7 @@ import pytest
 from gfloat import BlockFormatInfo, compute_scale_amax, formats, quantize_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.command_output import out_of
 from kit.libraries import GFLOAT, LIBRARY
 from tools.quantise.quantisation_campaign import (
     CASES,
@@ -253,8 +254,7 @@ def test_what_cannot_be(options: dict[str, Any], error: type[Exception], text: s
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["quantise", "f32", "mxfp8_e4m3", "1000", "-3", "0.1", "457", "480"]) == 0
-    shown = capsys.readouterr().out
+    shown = out_of(capsys, ["quantise", "f32", "mxfp8_e4m3", "1000", "-3", "0.1", "457", "480"])
     assert "0x7e" in shown and "0xbc" in shown and "scales e8m0 by floor" in shown
     assert max(map(len, shown.splitlines())) <= 80
     x = np.random.default_rng(8).standard_normal((8, 70)).astype(np.float32)
@@ -297,7 +297,6 @@ TOPS = {
 @pytest.mark.parametrize("fmt", TOPS)
 @pytest.mark.parametrize("rule", ["floor", "ceil", "nearest"])
 def test_clamped_counts_the_elements_that_clamping_changes(fmt: str, rule: str) -> None:
-    """Each element is rounded without an end of the range, in fractions, ties to even."""
     top, step, least = TOPS[fmt]
     x = np.random.default_rng(7).standard_normal((40, 32)).astype(np.float32)
     x[0] = np.linspace(1, 2, 32)
@@ -337,7 +336,6 @@ def test_arrays_that_do_not_belong_together_are_refused() -> None:
 
 
 def test_memory_is_that_of_the_result() -> None:
-    """Besides its input, quantising a million numbers takes their elements, scales and a piece."""
     numbers = np.ones((1024, 1024), np.float32)
     castsim.quantise(numbers, "mxfp8")
     tracemalloc.start()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from kit.command_output import document_of, err_of, file_of, out_of
+from kit.command_output import Capture, document_of, err_of, file_of, out_of
 from kit.paths import PROGRAMS
 from kit.sample_arguments import scalars
 
@@ -33,7 +33,6 @@ from castsim.tools.tune.studies import Tuning, TuningLedger, about, search
 SAMPLES = PROGRAMS / "tuning"
 TILES, FP8 = SAMPLES / "f32_to_bf16_tiles.pto", SAMPLES / "quantise_tiles_a5.pto"
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
-Capture = pytest.CaptureFixture[str]
 
 VIEW = "!pto.partition_tensor_view<${{R}}x64x{}>"
 ROWS = """// castsim: parameter R = 8
@@ -153,7 +152,6 @@ def test_arguments_and_targets(tmp_path: Path) -> None:
 
 
 def test_points_that_need_no_simulation_are_left_out_and_the_rest_is_as_in_a_full_search(tmp_path: Path) -> None:
-    """Rows decide the cycles here, so that bounds settle the larger ones without a simulation."""
     path = file_of(tmp_path / "rows.pto", ROWS)
     short = castsim.tune(path, "R in 8", args={"n": range(8, 161, 8)})
     full = castsim.tune(path, "R in 8", args={"n": range(8, 161, 8)}, simulate="all")
@@ -204,9 +202,6 @@ def test_no_program_is_faster_than_its_lower_bound(path: Path) -> None:
     assert 0 < bound <= run_loaded(loaded, {}, timing_only=True, races="ignore").cycles
 
 
-# ------------------------------------------------------------------------------------------------------ the ledger
-
-
 def test_a_search_that_was_killed_goes_on_to_the_same_ranking(tmp_path: Path) -> None:
     ledger, out = tmp_path / "tune.ledger", tmp_path / "out.json"
     words = ["tune", str(TILES), "--resume", str(ledger), "--simulate", "all", "--quiet"]
@@ -244,9 +239,6 @@ def test_another_program_or_option_is_refused(tmp_path: Path, capsys: Capture) -
     assert ledger in told
     (tmp_path / "no").write_text("# a text\n")
     assert "not a ledger of castsim tune" in err_of(capsys, [*words[:-2], str(tmp_path / "no")])
-
-
-# -------------------------------------------------------------------------------------------------- the command line
 
 
 @pytest.mark.parametrize(
@@ -298,8 +290,7 @@ def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
     best = document["best"]
     assert f"Best: R={best['choices']['R']}, C={best['choices']['C']}: {best['cycles']:,} cycles (" in text
     assert document["command"] in text
-    assert main([*document["command"].split()[1:], "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["total_cycles"] == best["cycles"]
+    assert document_of(capsys, *document["command"].split()[1:])["total_cycles"] == best["cycles"]
 
 
 def test_the_table_groups_thousands(capsys: Capture) -> None:
@@ -313,7 +304,6 @@ def test_the_table_groups_thousands(capsys: Capture) -> None:
 
 
 def test_a_disk_that_takes_half_a_row_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The half one is cut off: else the next would stand behind it, and both were lost."""
     path, about_it, write = tmp_path / "l", {"program": "0"}, os.write
     row, next_one = ChoiceRow(1, {"R": 8}, cycles=9), ChoiceRow(2, {"R": 16}, cycles=7)
 

@@ -97,7 +97,6 @@ def test_differences_are_counted_and_the_first_ones_kept(wrong: Any) -> None:
 
 
 def test_a_structured_set_tells_all_modes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tier that rounds by another mode than asked for differs on the structured set, whichever two they are."""
     policy = {mode: plan("f32", "e4m3fn", roundings=[mode], overflows=["saturate"])[0].policy for mode in DETERMINISTIC}
     for asked, done in product(DETERMINISTIC, DETERMINISTIC):
 
@@ -187,21 +186,6 @@ def test_an_interrupt_loses_nothing(after: int, wrong: Any, monkeypatch: pytest.
     (same,) = whole.progress
     assert (one.done, one.mismatches, one.first) == (same.done, same.mismatches, same.first)
     assert one.status == "done"
-
-
-def test_an_error_on_the_way_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small_pieces(monkeypatch)
-    path = tmp_path / "record.json"
-    record = of(HALF)
-
-    class Failing:
-        def advance(self, one: PartProgress, codes: int) -> None:
-            if one.checked > 10_000:
-                raise MemoryError
-
-    with pytest.raises(MemoryError):
-        verify(record, save=lambda: record.save(path), observer=Failing())
-    assert VerificationRecord.load(path).progress[0].done == [(0, 12288)]
 
 
 def test_saved_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
