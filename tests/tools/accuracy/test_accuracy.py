@@ -363,7 +363,7 @@ def test_margins() -> None:
 
 
 def test_rows_that_deviate_have_a_stated_reason() -> None:
-    assert [row.row.cells for row in accuracy().rows if abs(row.error) > 15 and not row.reason] == []
+    assert [row.row.cells for row in accuracy().rows if abs(row.error) > 12.5 and not row.reason] == []
     for note in TARGET.accuracy_notes:
         assert any(abs(row.error) > 10 for row in accuracy().rows if note.reason in row.reason), note.where
 
@@ -473,11 +473,6 @@ def test_single_operations_by_family() -> None:
             families[row.row.operation].append(row)
     missed = {name: fmean(errors(rows)) for name, rows in families.items() if fmean(errors(rows)) > 5}
     assert not missed
-
-
-def test_rows_beyond_the_bar_are_explained() -> None:
-    beyond = [row for row in rows_of("operations") if abs(row.error) > 12.5 and not row.reason]
-    assert not beyond
 
 
 @pytest.mark.parametrize("row", list(csv.DictReader(BANKS.read_text().splitlines())), ids=lambda row: row["scenario"])

@@ -33,6 +33,7 @@ def of_target(name: str) -> list[Residual]:
 
 
 def test_the_shipped_records_are_those_of_code_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`castsim accuracy --record targets` writes them anew."""
     again = "castsim.tools.accuracy.left_out.residuals"  # a minute for each chip, so only once
     monkeypatch.setattr(again, lambda found: of_target(found[0].target.name))
     write_record(tmp_path, shipped().tables)

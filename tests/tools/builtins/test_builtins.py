@@ -120,6 +120,7 @@ def test_the_rows_are_the_published_ones() -> None:
 
 @pytest.mark.parametrize(("generation", "name"), ROWS)
 def test_signature_registers_order_and_operations(generation: str, name: str) -> None:
+    """Counted while one call is issued; the emitted text alone gives the same."""
     row, found = published(generation, name), emission(generation, name)
     signature = found.built.signature
     assert (signature.source.registers, signature.result.registers) == (int(row["in_vrfs"]), int(row["out_vrfs"]))
@@ -178,6 +179,7 @@ def test_scalar_arguments(generation: str, name: str) -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("mode", ["RZ", "RU", "RD"])
 def test_rounding_by_build_option_or_register(generation: str, mode: str) -> None:
+    """On goya and gaudi the option changes the instructions, elsewhere the register is set first."""
     check(generation, "__builtin_cast_f32_to_u8_lin_order", sources("__builtin_cast_f32_to_u8_lin_order"), mode=mode)
     text = emission(generation, "f32_to_u8_lin_order", mode.lower()).text()
     assert ("st_l mmio" in text) is (generation not in ("goya", "gaudi"))
@@ -189,6 +191,7 @@ def test_rounding_by_build_option_or_register(generation: str, mode: str) -> Non
 
 @pytest.mark.parametrize(("generation", "name"), ROWS)
 def test_programs_are_clean_and_have_an_encoding(generation: str, name: str) -> None:
+    """One call and a loop of calls: no finding of the linter; assembled, disassembled and assembled again."""
     chip = target(generation)
     permitted = with_options(chip, {"unpacked_lane_order": "every_second"}) if generation == "gaudib" else chip
     found = emission(generation, name)

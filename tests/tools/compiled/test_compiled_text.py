@@ -10,7 +10,7 @@ import numpy as np
 import oracle_compiled as oracle
 import pytest
 from kit.command_output import Capture, document_of, err_of, out_of
-from kit.tpc_text import phrases, table, target
+from kit.tpc_text import phrases, target
 from oracle_formats import INTS, decode, fmt
 from oracle_scalar import encode
 from tools.compiled import compiled_cases as cases
@@ -253,31 +253,6 @@ def test_the_command_shows_poison_and_the_witness(capsys: Capture) -> None:
     assert "1 (0x00000001)  0 (0x00000000)  differs" in out
     assert "poison" in out
     assert "differs from LLVM IR: 0.625" in out
-
-
-ROWS = [
-    row
-    for row in table("tpc_ir_casts.csv")
-    if row["status"] == "active" and re.fullmatch(r"(fp|si|ui)\w+ \w+->\w+", row["casts"])
-    and "|" not in row["expected_sequence"]
-]  # fmt: skip
-
-
-def line(row: dict[str, str]) -> str:
-    opcode, types = row["casts"].split(" ")
-    src, dst = types.split("->")
-    if row["unit"] == "vector":
-        src, dst = (f"<{row['elements']} x {each}>" for each in (src, dst))
-    return f"  %y = {opcode} {src} %x to {dst}"
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['gen']}-{row['casts']}-{row['unit']}")
-def test_the_instruction_is_the_one_that_the_vendors_test_expects(row: dict[str, str]) -> None:
-    (found,) = casts_of_text(f"define void @f() {{\n{line(row)}\n", "t.ll", target(row["gen"]))
-    assert (found.span.line, found.span.column) == (2, 8)
-    head = " ".join(word for word in row["expected_sequence"].split(",")[0].split(" ")[:-1])
-    heads = re.findall(r"convert\S*(?: (?!r\d)[a-z_]\S*)*", found.cast.kernel.text())
-    assert any(each.replace(" rhne", "").replace(" csr", "").startswith(head) for each in heads), heads
 
 
 TEXT = """; casts of a kernel

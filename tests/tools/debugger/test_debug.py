@@ -71,6 +71,7 @@ def test_random_walks_meet_the_same_state_at_the_same_place(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_states_are_those_of_the_machine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the machine's own memories held before each operation, and after the last the outputs of a run."""
     stepper, digests = digested(PROGRAMS / name, monkeypatch)
     trace = stepper.trace
     for position in range(0, len(stepper.lines), max(1, len(stepper.lines) // 60)):

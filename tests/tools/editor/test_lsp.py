@@ -90,6 +90,7 @@ def test_wrong_programs_give_the_findings_of_check() -> None:
 
 
 def test_samples_have_no_false_diagnostic() -> None:
+    """Nor has any while it is typed: every line of some samples is changed and changed back."""
 
     async def work(one: Editor) -> None:
         for path in SAMPLES:
@@ -491,6 +492,7 @@ def mutants(count: int) -> Iterator[tuple[str, str]]:
 
 
 def test_every_offered_fix_removes_its_diagnostic_and_adds_no_error() -> None:
+    """Messages are compared without numbers: lines move where a fix inserts some."""
 
     def told(findings: tuple[Finding, ...]) -> Counter[str]:
         return Counter(re.sub(r"\d+", "", one.message) for one in findings if one.severity == "error")

@@ -217,6 +217,7 @@ def test_fp8_of_nan_infinity_and_overflow_is_judged(tmp_path: Path, kind: str, s
 
 
 def test_a_wrong_fp8_of_nan_is_found(tmp_path: Path) -> None:
+    """Without selections the bounds replace NaN by the lower one; with the options of the cast no bounds are needed."""
     constants = {"s": np.array(0.1, np.float32), "z": np.array(0, ml_dtypes.float8_e4m3fn)}
     made = one("QuantizeLinear", {"x": F32}, TensorProto.FLOAT8E4M3FN, [2], constants, saturate=1)
     lacking, x = without_selections(), np.array([np.nan, 1], np.float32)

@@ -578,6 +578,7 @@ def test_of_a_long_graph_the_first_nodes_and_those_that_are_not_run_are_told_in_
 @pytest.mark.parametrize("suffix", ["onnx", "mlir"])
 @pytest.mark.parametrize("target", ["a2a3", "a5", "goya"])
 def test_a_check_finds_the_nodes_that_a_run_does_not_run(suffix: str, target: str, tmp_path: Path) -> None:
+    """By the run itself: nodes that it refuses, and not those behind them or independent ones."""
     path = tmp_path / f"graph.{suffix}"
     if suffix == "onnx":
         nodes = [

@@ -204,6 +204,7 @@ def test_record(specification: str) -> None:
 
 @pytest.mark.parametrize("specification", SPECIFICATIONS)
 def test_the_programs_of_the_record_are_those_that_are_planned_today(specification: str) -> None:
+    """A record is about programs: cells are planned again, and give them to the letter."""
     record = read(specification)
     rows = record["results"]
     for row in random.Random(specification).sample(rows, CELLS or len(rows)):

@@ -479,6 +479,7 @@ def test_marks_join_where_nobody_sees_a_gap():
 
 
 def test_the_notebook_of_the_tutorial_gives_what_it_shows():
+    """Executed from its first cell in an empty folder; `python tests notebook_page` writes it anew."""
     notebook_page = pytest.importorskip("notebook_page", reason="needs nbclient and nbformat", exc_type=ImportError)
     stored, found = notebook_page.read(), notebook_page.executed(notebook_page.read())
     for old, new in zip(stored.cells, found.cells, strict=True):

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import signal
-import subprocess
-import time
 from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
@@ -14,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from campaigns.kill_campaign import halting
 from distributed import LocalCluster
 from kit.command_output import Capture, document_of, err_of, file_of
 from kit.paths import ROOT
@@ -136,6 +132,7 @@ def test_values_that_mean_the_same_are_one_point(tmp_path: Path) -> None:
 
 
 def test_from_any_part_of_its_ledger_a_sweep_ends_with_the_same_rows(tmp_path: Path) -> None:
+    """A process that is killed leaves a beginning of the ledger, its last chunk whole or not."""
     whole = castsim.sweep(with_mode("simulate"), tmp_path / "whole.parquet", workers=1)
     data = whole.ledger.read_bytes()
     expected = pq.read_table(whole.path)
@@ -153,40 +150,6 @@ def test_from_any_part_of_its_ledger_a_sweep_ends_with_the_same_rows(tmp_path: P
     Path(f"{tmp_path / 'cut.parquet'}.ledger").write_bytes(spoilt)
     castsim.sweep(with_mode("simulate"), tmp_path / "cut.parquet", workers=1)
     assert pq.read_table(tmp_path / "cut.parquet").equals(expected)
-
-
-def test_processes_in_any_order_give_the_same_rows(tmp_path: Path) -> None:
-    work = work_of(read_specification(with_mode("simulate")))
-
-    def chunks(workers: int) -> dict[int, bytes]:
-        return {each.piece: each.result for each in distributed(task_of(work), range(8), Workers(workers))}
-
-    assert chunks(2) == chunks(1)
-
-
-def test_killed_and_started_again(tmp_path: Path) -> None:
-    specification = tmp_path / "s.toml"
-    specification.write_text(
-        '[sweep]\nkind = "cast"\nmode = "simulate"\n[grid]\nsrc = "f32"\ndst = ["bf16", "i32"]\nrows = "1..16"\n'
-        'cols = "16..512:16"\ntarget = ["a2a3", "a5"]\n'
-    )
-    out = tmp_path / "r.parquet"
-    words = ("sweep", str(specification), "--out", str(out), "--workers", "1")
-    ledger = out.with_name("r.parquet.ledger")
-    for ending, pieces in ((signal.SIGKILL, 5), (signal.SIGTERM, 10)):
-        before = ledger.stat().st_size if ending is signal.SIGTERM else 0
-        process = subprocess.Popen(halting(pieces, *words), cwd=ROOT, stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and (not ledger.exists() or ledger.stat().st_size < before + 20_000):
-            time.sleep(0.01)
-        process.send_signal(ending)
-        _, told = process.communicate()
-        assert not out.exists()
-        assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
-        assert ending is signal.SIGKILL or "the same command continues from" in told
-    found = castsim.sweep(specification, out, workers=1)
-    assert found.resumed >= 8  # four pieces are 20,000 bytes
-    expected = castsim.sweep(specification, tmp_path / "once.parquet", workers=1)
-    assert pq.read_table(found.path).equals(pq.read_table(expected.path))
 
 
 def test_a_ledger_about_something_else_is_refused(tmp_path: Path) -> None:
@@ -288,15 +251,6 @@ def test_a_target_or_program_that_is_not_there_is_told_at_its_key(tmp_path: Path
     with pytest.raises(ReadError, match=r"nosuch\.pto") as found:
         castsim.sweep(path, tmp_path / "r.parquet")
     assert found.value.span.line == 5
-
-
-def test_a_scheduler_that_does_not_answer_ends_the_sweep_soon(tmp_path: Path) -> None:
-    began = time.monotonic()
-    with pytest.raises(ReadError, match="no answer within 5 s"):
-        castsim.sweep(CASTS, tmp_path / "r.parquet", scheduler="tcp://127.0.0.1:1")
-    assert time.monotonic() - began < 60
-    with pytest.raises(ReadError, match="expected an address with a port"):
-        castsim.sweep(CASTS, tmp_path / "r.parquet", scheduler="somewhere")
 
 
 def test_the_workers_of_a_cluster_give_the_same_rows(tmp_path: Path) -> None:

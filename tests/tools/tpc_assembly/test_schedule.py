@@ -188,6 +188,7 @@ SAMPLES = sorted(path.name for path in PROGRAMS.glob("tpc_*.tpc") if "pipelined"
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample_kernels_are_about_as_short_as_by_hand(name: str) -> None:
+    """The hand-written bundles overlap what stands in different trips; an eighth more is taken for about as short."""
     generation = Path(name).stem.rpartition("_")[2]
     text = (PROGRAMS / name).read_text(encoding="utf-8")
     source, by_hand = lines_of(text, generation)
@@ -325,6 +326,7 @@ TENSORS = ("x in", "y out", "z out")
 @pytest.mark.parametrize("loop", [False, True], ids=["straight", "loop"])
 @pytest.mark.parametrize(("kind", "count"), SPILLED, ids=[kind for kind, _ in SPILLED])
 def test_values_beyond_the_registers_of_a_file_are_spilled(kind: str, count: int, loop: bool) -> None:
+    """Local memory keeps what a file has no room for; the fold is that of exact integers."""
     x = np.random.default_rng(count).integers(-50, 50, 64).astype(np.int32)
     found = schedule(many_values(kind, count, loop=loop), "<many>", target_of("gaudi2"))
     assert found.spilled or (kind, loop) == ("AD", False)  # without a loop, address registers are made later
@@ -355,6 +357,7 @@ PARTS = {
 @pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 @pytest.mark.parametrize("loop", [False, True], ids=["straight", "loop"])
 def test_a_register_that_is_first_written_in_part_is_not_live_before(parts: tuple[str, ...], loop: bool) -> None:
+    """Fifty registers, one after the other, need one: nothing of them is live at the start."""
     if loop and "P1" in parts[0]:
         pytest.skip("a false predicate keeps what the trip before wrote")
     body = "".join(
@@ -393,6 +396,7 @@ End:
 @pytest.mark.parametrize("bounds", ["0, 8, 1, <", "1, 15, 2, <=", "12, 0, -1, >"])
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_loop_whose_body_reads_the_iterator_is_pipelined(generation: str, bounds: str) -> None:
+    """An induction variable takes the iterator's place, and the values stay."""
     head = HEAD.format(target=generation, out="i32", lanes=64, rows=24)
     found = check(head + COUNTED.format(bounds, ""), generation, 5, longer=True)
     assert found.method == "pipelined"

@@ -226,6 +226,7 @@ def test_valid_bundles_come_back(generation: str) -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_damaged_bundles_come_back(generation: str) -> None:
+    """One to three bits of a valid bundle flipped: read, remarked on or unknown, never lost."""
     source, tables = random.Random(f"damaged {generation}"), encoding(generation)
     code = bytearray(b"".join(some_unit(generation, source) for _ in range(300)))
     for start in range(0, len(code), UNIT):

@@ -394,6 +394,10 @@ sys.exit(main())
 
 @pytest.mark.parametrize(("workers", "least"), [("1", 1), ("2", 1), ("2", 0)])
 def test_interrupting_the_command(tmp_path: Path, workers: str, least: int) -> None:
+    """A real process, a real SIGINT to the whole group as a terminal sends it, and the rest afterwards.
+
+    It is sent when the record has at least so many codes; with none the workers are still starting.
+    """
     path = tmp_path / "r.json"
     argv = [sys.executable, "-c", SAVING_OFTEN, "verify"]
     cast = ["f32", "f16", "--tier", "table", "--against", "reference", "--rounding", "rint", "--overflow", "special"]
