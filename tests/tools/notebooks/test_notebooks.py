@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -16,11 +17,11 @@ import pandas
 import polars
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from kit.command_output import document_of
 from kit.paths import ROOT
 from matplotlib.colors import to_hex
 
 import castsim
+from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError, LimitError, ReadError
 from castsim.reports.pages.blocks import Lanes, Packed, Tone, notebook_html
@@ -156,7 +157,8 @@ def test_estimates_are_those_of_single_calls():
 def test_accuracy_is_that_of_the_command_and_of_the_file(capsys):
     found = castsim.accuracy("a2a3")
     rows, curves = (found.to_frame(name, library="pandas") for name in ("rows", "curves"))
-    told = document_of(capsys, "accuracy", "--target", "a2a3")
+    assert main(["accuracy", "--target", "a2a3", "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
     assert len(rows) == len(told["rows"]) == curves["rows"].sum()
     assert rows["simulated_cycles"].to_list() == [row["simulated_cycles"] for row in told["rows"]]
     for row in rows.itertuples():
