@@ -18,7 +18,7 @@ from kit.tpc_text import dialect, target
 from project.number_observations import Observation, cycles, lifting, outcome, outputs, programs, seconds, settings
 from project.tpc_rule_texts import early_texts, lint_texts
 from tools.tpc_assembly.test_latency_command import SPACED
-from tools.tpc_binary.test_tpc_encoding_refusals import elf
+from tools.tpc_binary.test_tpc_encoding import elf
 
 from castsim.isa.formats import format_named
 from castsim.isa.tpc.instructions import FORMS, available

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 import pytest
-from kit.command_output import answer_of, file_of
+from kit.command_output import answer_of, file_of, out_of
 from kit.engine_trees import FULL, mask_write, singly
 from kit.paths import ROOT, VECTORS
 from kit.strided_works import TARGET
@@ -150,7 +150,6 @@ def test_curves_are_the_rows_of_a_pair_and_shape_class():
 
 
 def test_the_casts_of_a2a3_take_33_cycles(capsys):
-    """As measured from outside, within a cycle."""
     _, document = command(capsys, "--target", "a2a3")
     casts = [row for row in document["rows"] if row["operation"] == "tcvt" and not row["fitted"]]
     assert [(row["measured_cycles"], row["convention"]) for row in casts] == [(33, "complete")] * 2
@@ -309,8 +308,7 @@ def test_a_derived_chip_is_compared_with_the_measurements_of_its_base(tmp_path, 
 
 
 def test_text_shows_rows_curves_and_both_models(capsys):
-    assert main(["accuracy", "--target", "a5"]) == 0
-    text = capsys.readouterr().out
+    text = out_of(capsys, ["accuracy", "--target", "a5"])
     assert "The vendor's public cost model has a mean error of" in text
     assert "rows that facts were fitted to have a mean error of" in text
     assert re.search(r"\ntcvt +bf16 -> fp16 +1D +1 x 128 +54 +\d+ +[+-]\d\.\d\d +54\n", text)
@@ -365,7 +363,7 @@ def test_margins() -> None:
 
 
 def test_rows_that_deviate_have_a_stated_reason() -> None:
-    assert [row.row.cells for row in accuracy().rows if abs(row.error) > 15 and not row.reason] == []
+    assert [row.row.cells for row in accuracy().rows if abs(row.error) > 12.5 and not row.reason] == []
     for note in TARGET.accuracy_notes:
         assert any(abs(row.error) > 10 for row in accuracy().rows if note.reason in row.reason), note.where
 
@@ -469,18 +467,12 @@ def test_formulas() -> None:
 
 
 def test_single_operations_by_family() -> None:
-    """Families but for rows that a note explains; TLOAD is that of another part of the model."""
     families = defaultdict(list)
     for row in (*rows_of("operations"), *rows_of("casts")):
         if row.row.operation != "tload" and not row.reason:
             families[row.row.operation].append(row)
     missed = {name: fmean(errors(rows)) for name, rows in families.items() if fmean(errors(rows)) > 5}
     assert not missed
-
-
-def test_rows_beyond_the_bar_are_explained() -> None:
-    beyond = [row for row in rows_of("operations") if abs(row.error) > 12.5 and not row.reason]
-    assert not beyond
 
 
 @pytest.mark.parametrize("row", list(csv.DictReader(BANKS.read_text().splitlines())), ids=lambda row: row["scenario"])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.command_output import document_of, err_of, out_of
 from kit.paths import ROOT
 
-from castsim.__main__ import main
 from castsim.isa.errors import ReadError
 from castsim.targets.description import SourceKind
 from castsim.targets.loader import INTERVALS, load_target, measured_operation, read_intervals
@@ -119,7 +118,6 @@ def test_intervals_hold_the_rows_left_out_and_are_narrow(name: str, those: tuple
 
 
 def test_fitted_rows_have_no_say_unless_they_are_predicted_without_themselves() -> None:
-    """What only rows left out decide predicts nothing: conventions of casts, reads of row expansions."""
     for name in ("a2a3", "a5"):
         tables = [table for table in shipped().tables if table.target.name == name]
         programs = [
@@ -183,13 +181,11 @@ def test_malformed_rows_are_placed(tmp_path: Path, line: str, said: str, column:
 def test_an_unknown_convention_is_placed_at_its_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(f"op,{HEADER}\nTADD,f32,f32,64,64,160,no,silicon,whole\n")
-    assert main(["accuracy", "--target", "a2a3", "--data", str(path)]) == 1
-    assert f"{path}:2:35: " in capsys.readouterr().err
+    assert f"{path}:2:35: " in err_of(capsys, ["accuracy", "--target", "a2a3", "--data", str(path)], 1)
 
 
 def test_documents_and_texts_quote_unfitted_rows_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["accuracy", "--target", "a2a3", "--json", "-"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, "accuracy", "--target", "a2a3")
     assert next(key for key in document if key in ("unfitted", "fitted", "mean")) == "unfitted"
     groups = defaultdict(list)
     for table in load_target("a2a3").measurements:
@@ -202,7 +198,6 @@ def test_documents_and_texts_quote_unfitted_rows_first(capsys: pytest.CaptureFix
     assert document["unfitted"]["median"] == pytest.approx(np.median(errors), abs=1e-3)
     assert sum(each["rows"] for each in document["by_source"]) == len(document["rows"])
     assert {each["source_kind"] for each in document["by_source"]} <= {str(kind) for kind in SourceKind}
-    assert main(["accuracy", "--target", "a2a3"]) == 0
-    text = capsys.readouterr().out
+    text = out_of(capsys, ["accuracy", "--target", "a2a3"])
     assert text.index("held out, ") < text.index(" fitted, ")
     assert "Errors of the held-out rows" in text

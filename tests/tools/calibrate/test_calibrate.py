@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 import jsonschema
 import numpy as np
 import pytest
+from kit.command_output import document_of, err_of
 
 from castsim.__main__ import main
 from castsim.isa.errors import ReadError
@@ -25,10 +25,10 @@ pytest.importorskip("scipy")
 
 NOISE = 0.02
 HEADER = "op,dtype,rows,cols,measured_cycles"
-LOADS = [("tload", "f32", rows, cols) for rows in (8, 16, 32, 64) for cols in (64, 128, 256)]
+LOADS: list[tuple[object, ...]] = [("tload", "f32", rows, cols) for rows in (8, 16, 32, 64) for cols in (64, 128, 256)]
 PLANTS = {
-    "a2a3": {"startup_cycles": "310", "bytes_per_cycle": "57.3"},
-    "a5": {"startup_cycles": "420", "bytes_per_cycle": "71.5"},
+    "a2a3": {"load.startup_cycles": "310", "load.bytes_per_cycle": "57.3"},
+    "a5": {"load.startup_cycles": "420", "load.bytes_per_cycle": "71.5"},
 }
 
 
@@ -37,41 +37,38 @@ def table(path: Path, rows: list[tuple[object, ...]], header: str = HEADER) -> P
     return path
 
 
-def planted(folder: Path, base: str, facts: dict[str, str], seed: int) -> Path:
-    """Return loads of a made-up chip, each off by noise."""
-    facts_text = "\n".join(f"{name} = {value}" for name, value in facts.items())
-    text = f'base = "{base}"\nname = "plant"\n[timing.load]\n{facts_text}\nsource = "made up"\nstatus = "assumed"\n'
-    (folder / "plant.toml").write_text(text)
-    chip = load_target(folder / "plant.toml")
-    empty = read_table(table(folder / "empty.csv", [(*row, 1) for row in LOADS])).rows
-    noise = random.Random(seed)
-    cycles = [round(assess_row(chip, row).simulated_cycles * noise.gauss(1, NOISE)) for row in empty]
-    return table(folder / "rows.csv", [(*row, each) for row, each in zip(LOADS, cycles, strict=True)])
+def facts_of(facts: dict[str, str]) -> dict[str, int | Decimal]:
+    return {f"timing.{path}": int(text) if text.isdigit() else Decimal(text) for path, text in facts.items()}
+
+
+def planted(folder: Path, base: str, facts: dict[str, str], seed: int, asked: list[tuple[object, ...]]) -> None:
+    """Write rows.csv: operations of a made-up chip, the cycles of each off by noise."""
+    chip, noise = with_facts(load_target(base), facts_of(facts)), random.Random(seed)
+    empty = read_table(table(folder / "empty.csv", [(*row, 1) for row in asked])).rows
+    cycles = [max(1, round(assess_row(chip, row).simulated_cycles * noise.gauss(1, NOISE))) for row in empty]
+    table(folder / "rows.csv", [(*row, each) for row, each in zip(asked, cycles, strict=True)])
 
 
 @pytest.mark.parametrize("base", PLANTS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_planted_numbers_come_back(base, seed, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    planted(tmp_path, base, PLANTS[base], seed)
+    planted(tmp_path, base, PLANTS[base], seed, LOADS)
     words = ["calibrate", "--target", base, "--data", "rows.csv", "--out", "my_chip.toml", "--fit", "timing.load.*"]
-    assert main([*words, "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, *words)
     jsonschema.validate(found, form_schema(Calibration))
     assert found["residual_percent"] < 100 * NOISE * 2 < found["residual_before_percent"]
     derived = load_target("my_chip.toml")
     for each in found["parameters"]:
         name = each["path"].rpartition(".")[2]
         # Four standard errors as the noise of the rows makes them: the least squares of a line in the bytes.
-        assert abs(each["value"] - float(PLANTS[base][name])) <= 4 * each["standard_error"]
+        assert abs(each["value"] - float(PLANTS[base][f"load.{name}"])) <= 4 * each["standard_error"]
         assert each["standard_error"] < 0.1 * each["value"]
         assert float(getattr(derived.timing.load, name)) == each["value"]
     assert derived.timing.load.status == "fitted"
     assert "12 rows of rows.csv, residual" in derived.timing.load.source
     assert main(["accuracy", "--target", "my_chip.toml", "--data", "rows.csv"]) == 0
-    capsys.readouterr()
-    assert main(words) == 2
-    assert "the file already exists; choose another name" in capsys.readouterr().err
+    assert "the file already exists; choose another name" in err_of(capsys, words)
 
 
 SIZES = [(rows, 64) for rows in (1, 2, 4, 8, 16, 32, 64, 128)]
@@ -96,20 +93,11 @@ SIZES = [(rows, 64) for rows in (1, 2, 4, 8, 16, 32, 64, 128)]
     ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
 )
 def test_startups_slopes_and_bandwidths_come_back(base, operations, facts, seed, tmp_path, monkeypatch, capsys):
-    """Of a made-up chip, from rows each off by noise: within four standard errors, which the noise explains."""
     monkeypatch.chdir(tmp_path)
-    edits = {f"timing.{path}": int(value) if value.isdigit() else Decimal(value) for path, value in facts.items()}
-    chip, noise = with_facts(load_target(base), edits), random.Random(seed)
-    asked = [(*operation, *size) for operation in operations for size in SIZES]
-    cycles = [
-        max(1, round(assess_row(chip, row).simulated_cycles * noise.gauss(1, NOISE)))
-        for row in read_table(table(tmp_path / "empty.csv", [(*row, 1) for row in asked])).rows
-    ]
-    table(tmp_path / "rows.csv", [(*row, each) for row, each in zip(asked, cycles, strict=True)])
+    edits = facts_of(facts)
+    planted(tmp_path, base, facts, seed, [(*operation, *size) for operation in operations for size in SIZES])
     words = [word for path in edits for word in ("--fit", path)]
-    words += ["--out", "my_chip.toml", "--json", "-"]
-    assert main(["calibrate", "--target", base, "--data", "rows.csv", *words]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, "calibrate", "--target", base, "--data", "rows.csv", *words, "--out", "my_chip.toml")
     assert {each["path"] for each in found["parameters"]} == set(edits)
     assert found["residual_percent"] < 100 * NOISE * 2
     for each in found["parameters"]:
@@ -122,14 +110,11 @@ def warnings_of(rows, tmp_path, monkeypatch, capsys, *words):
     table(tmp_path / "rows.csv", rows)
     (tmp_path / "my_chip.toml").unlink(missing_ok=True)
     fit = ["--fit", "timing.load.startup_cycles", "--fit", "timing.load.bytes_per_cycle", *words]
-    assert (
-        main(["calibrate", "--target", "a2a3", "--data", "rows.csv", "--out", "my_chip.toml", *fit, "--json", "-"]) == 0
-    )
-    return json.loads(capsys.readouterr().out)["warnings"]
+    command = ["calibrate", "--target", "a2a3", "--data", "rows.csv", "--out", "my_chip.toml", *fit]
+    return document_of(capsys, *command)["warnings"]
 
 
 def test_rows_that_do_not_fit_the_model_are_warned_of(tmp_path, monkeypatch, capsys):
-    """Rows twice each: errors are held against how they scatter; a line of startup and rate has no square in it."""
     sizes = [(rows, rows * 128 * 4) for rows in (1, 4, 16, 64)]
     line = [("tload", "f32", rows, 128, round(300 + size / 50) + more) for rows, size in sizes for more in (-2, 2)]
     assert warnings_of(line, tmp_path, monkeypatch, capsys) == []
@@ -153,13 +138,11 @@ def test_numbers_that_rows_hardly_determine_are_warned_of(tmp_path, monkeypatch,
 def test_targets_without_tiles_are_refused(operation, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     table(tmp_path / "rows.csv", [(operation, "f32", "bf16", 4, 64, 300)], "op,src,dst,rows,cols,measured_cycles")
-    assert main(["calibrate", "--target", "gaudi2", "--data", "rows.csv", "--out", "my_chip.toml"]) == 2
-    said = capsys.readouterr().err
-    assert "gaudi2 runs bundles of instructions" in said
-    assert "legal: a2a3, a5" in said
+    error = err_of(capsys, ["calibrate", "--target", "gaudi2", "--data", "rows.csv", "--out", "my_chip.toml"])
+    assert "gaudi2 runs bundles of instructions" in error
+    assert "legal: a2a3, a5" in error
     if operation == "tadd":
-        assert main(["accuracy", "--target", "gaudi2", "--data", "rows.csv"]) == 1
-        assert "rows.csv:2:6: " in capsys.readouterr().err
+        assert "rows.csv:2:6: " in err_of(capsys, ["accuracy", "--target", "gaudi2", "--data", "rows.csv"], 1)
 
 
 def refusal(rows, tmp_path, monkeypatch, capsys, *words, header=HEADER):
@@ -186,7 +169,6 @@ def test_what_always_adds_is_named_together(tmp_path, monkeypatch, capsys):
 
 
 def test_a_limit_that_small_steps_do_not_reach_is_named_alone():
-    """Its column of slopes is zero, which nothing divides by."""
     numbers = (
         FittedParameter("timing.a.cycles", Decimal(5), Decimal(1), 0),
         FittedParameter("timing.b.most", Decimal(9), Decimal(1), 0),
@@ -218,10 +200,9 @@ def test_what_cannot_be_is_refused_with_its_place(rows, words, expected, tmp_pat
 
 def test_bounds_hold_and_are_said(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    planted(tmp_path, "a2a3", PLANTS["a2a3"], 3)
-    words = ["--fit", "timing.load.*", "--bounds", "timing.load.startup_cycles=0..280", "--json", "-"]
-    assert main(["calibrate", "--target", "a2a3", "--data", "rows.csv", "--out", "my_chip.toml", *words]) == 0
-    first, _ = json.loads(capsys.readouterr().out)["parameters"]
+    planted(tmp_path, "a2a3", PLANTS["a2a3"], 3, LOADS)
+    words = ["--fit", "timing.load.*", "--bounds", "timing.load.startup_cycles=0..280", "--out", "my_chip.toml"]
+    first, _ = document_of(capsys, "calibrate", "--target", "a2a3", "--data", "rows.csv", *words)["parameters"]
     assert (first["value"], first["at_bound"], first["standard_error"]) == (280, True, None)
     assert "(at its bound)" in (tmp_path / "my_chip.toml").read_text()
 

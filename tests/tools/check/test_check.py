@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.check_cases import ASSEMBLY, MICRO, TILES, TOSA, unmarked
+from kit.command_output import Capture, document_of, err_of, out_of
 from kit.paths import PROGRAMS, ROOT
 
-import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import Severity
 from castsim.tools.check.checking import check, check_text, files_of
@@ -50,7 +50,6 @@ def test_the_stale_sample_is_found_stale() -> None:
 
 
 def test_targets_are_checked_key_by_key(tmp_path: Path) -> None:
-    """A description that lacks two sources names both, each at its place."""
     path = tmp_path / "chip.toml"
     path.write_text('base = "a2a3"\n\n[frequency]\nmegahertz = "fast"\nstatas = "documented"\n', encoding="utf-8")
     found = check(path)
@@ -58,28 +57,23 @@ def test_targets_are_checked_key_by_key(tmp_path: Path) -> None:
     assert {(one.line, one.column) for one in found} >= {(4, 1), (5, 1)}
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [("missing.pto", 2), (".", 2), ("x.txt", 2)],
-)
-def test_files_that_cannot_be_read_are_findings(name: str, code: int, tmp_path: Path) -> None:
+def test_what_cannot_be_read_or_holds_no_function_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("hello")
-    found = check(tmp_path / name)
-    assert [(one.line, one.exit_code) for one in found] == [(None, code)]
+    for name in ("missing.pto", ".", "x.txt"):
+        assert [(one.line, one.exit_code) for one in check(tmp_path / name)] == [(None, 2)]
+    for text in ("", "// nothing\n", "module {\n}\n"):
+        found = check_text("empty.pto", text)
+        assert [(one.severity, one.message) for one in found] == [("error", "no function to run")]
 
 
-# ------------------------------------------------------------------------------------------------------ the command
 def written(folder: Path, name: str, marked: str) -> str:
     path = folder / name
     path.write_text(unmarked(marked)[0], encoding="utf-8")
     return str(path)
 
 
-LEGAL, REFUSED, MALFORMED = (
-    "func.func @k() {\n  return\n}\n",
-    TILES["three casts, two of them lacking"],
-    TILES["no function"],
-)
+LEGAL = "func.func @k() {\n  return\n}\n"
+REFUSED, MALFORMED = TILES["three casts, two of them lacking"], TILES["no function"]
 
 
 @pytest.mark.parametrize(
@@ -91,18 +85,16 @@ def test_the_highest_exit_code_counts(texts: tuple[str, ...], code: int, tmp_pat
     assert main(["check", *files]) == code
 
 
-def test_json_has_the_keys_that_are_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_keys_that_are_documented(tmp_path: Path, capsys: Capture) -> None:
     file = written(tmp_path, "k.pto", TILES["an unknown type"])
-    assert main(["check", file, "--format", "json"]) == 2
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, "check", file, code=2)
     assert list(document) == ["schema_version", "findings"]
     (finding,) = document["findings"]
     assert list(finding) == [
         "severity", "kind", "message", "file", "line", "column", "end_column", "help", "legal",
     ]  # fmt: skip
     assert (finding["severity"], finding["file"], finding["legal"]) == ("error", file, ["index"])
-    assert main(["check", file, "--json", "-"]) == 2
-    assert json.loads(capsys.readouterr().out) == document
+    assert json.loads(out_of(capsys, ["check", file, "--format", "json"], 2)) == document
 
 
 def test_columns_are_code_points(tmp_path: Path) -> None:
@@ -111,19 +103,19 @@ def test_columns_are_code_points(tmp_path: Path) -> None:
     assert (second.line, second.column, second.end_column) == (3, 5, 13)
 
 
-def test_annotations_of_github_escape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_annotations_of_github_escape_and_their_titles_say_what_is_wrong(tmp_path: Path, capsys: Capture) -> None:
     file = written(tmp_path, "a,b:c.pto", TILES["undefined operand"])
-    assert main(["check", file, "--format", "github"]) == 2
-    (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("::error file=") and "a%2Cb%3Ac.pto,line=10,col=22," in line
+    (line,) = out_of(capsys, ["check", file, "--format", "github"], 2).splitlines()
+    assert re.match(
+        r"::error file=.*a%2Cb%3Ac\.pto,line=10,col=22,.*title=castsim%3A %25zz is not defined here::", line
+    )
     assert line.partition("::error ")[2].partition("::")[2].startswith("%25zz is not defined here")
 
 
-def test_sarif_is_well_formed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sarif_is_well_formed(tmp_path: Path, capsys: Capture) -> None:
     """The properties that SARIF 2.1.0 requires (3.13, 3.14, 3.27, 3.28 to 3.30), with URIs escaped."""
     file = written(tmp_path, "a b.pto", TILES["two functions"])
-    assert main(["check", file, str(tmp_path / "none.pto"), "--format", "sarif"]) == 2
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(out_of(capsys, ["check", file, str(tmp_path / "none.pto"), "--format", "sarif"], 2))
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
@@ -140,7 +132,6 @@ def test_sarif_is_well_formed(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_race_is_an_error_and_names_what_is_missing(tmp_path: Path) -> None:
-    """Two operations on other pipes with a flag of its own between none of them."""
     text = (PROGRAMS / "f32_to_f16_pipelined.pto").read_text(encoding="utf-8")
     lines = text.split("\n")
     flag = next(number for number, line in enumerate(lines) if "pto.wait_flag" in line and "MTE2" in line)
@@ -148,17 +139,11 @@ def test_race_is_an_error_and_names_what_is_missing(tmp_path: Path) -> None:
     assert any(one.exit_code == 1 for one in found)
 
 
-def test_the_public_surface_has_it() -> None:
-    (found,) = castsim.check_text("k.pto", "func.func @k() {\n  pto.tfoo\n  return\n}\n")
-    assert isinstance(found, castsim.Finding) and found.line == 2
+def test_run_shows_all_errors(tmp_path: Path, capsys: Capture) -> None:
+    file = written(tmp_path, "k.pto", TILES["body of a loop"])
+    assert err_of(capsys, ["run", file, "--timing-only"]).count("error: ") == 3
 
 
-def test_run_shows_all_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", written(tmp_path, "k.pto", TILES["body of a loop"]), "--timing-only"]) == 2
-    assert capsys.readouterr().err.count("error: ") == 3
-
-
-# ------------------------------------------------------------------------------------------------ broken programs
 TEXTS = [(path.name, path.read_text(encoding="utf-8")) for path in SAMPLES if path.suffix != ".mlir"]
 
 
@@ -216,22 +201,11 @@ return
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_what_uses_a_value_left_out_as_unknown_is_left_out(target: str) -> None:
-    """The element read is outside of its view as far as is known: pointers, branches and loops on it are not judged."""
     found = check_text("k.pto", UNKNOWN_VALUES, target=target)
     assert [(one.severity, one.kind) for one in found] == [(Severity.NOTE, "not checked")]
 
 
-@pytest.mark.parametrize("text", ["", "// nothing\n", "module {\n}\n"])
-def test_a_program_without_functions_is_refused_as_by_run(text: str) -> None:
-    found = castsim.check_text("empty.pto", text)
-    assert [(one.severity, one.message) for one in found] == [("error", "no function to run")]
-
-
-# ------------------------------------------------------------------- unknown operations, assemblers, byte order marks
-
-
 def test_an_unknown_operation_hides_no_undefined_name() -> None:
-    """Both are reported, whichever the reader meets first."""
     lines = "%t = pto.alloc_tile : T\n  pto.frobnicate ins(%t, %no : T, T) outs(%nor : T)"
     text = f"func.func @k() {{\n  {lines}\n  return\n}}\n"
     found = check_text("k.pto", text.replace("T", "!pto.tile_buf<vec, 16x64xf32>"))
@@ -245,23 +219,14 @@ def test_an_unknown_operation_hides_no_undefined_name() -> None:
     assert not [one for one in found if "%a" in one.message]
 
 
-def test_titles_of_annotations_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Lists of annotations show the title alone."""
-    file = written(tmp_path, "k.pto", TILES["undefined operand"])
-    assert main(["check", file, "--format", "github"]) == 2
-    assert ",title=castsim%3A %25zz is not defined here::" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_a_source_line_is_cut_at_the_width_of_the_terminal(
-    columns: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    columns: int, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The caret stays under the name that is wrong, and what surrounds it is dotted out."""
     blanks = " " * 30
     file = written(tmp_path, "k.pto", TILES["undefined operand"].replace("%zz", f"{blanks}%zz{blanks}// {'x' * 200}"))
     monkeypatch.setenv("COLUMNS", str(columns))
-    assert main(["check", file]) == 2
-    lines = capsys.readouterr().out.splitlines()
+    lines = out_of(capsys, ["check", file], 2).splitlines()
     (number,) = (number for number, line in enumerate(lines) if "%zz" in line and not line.startswith(file))
     assert len(lines[number]) <= columns
     assert lines[number].rstrip().endswith("...")
@@ -296,16 +261,14 @@ CAST = """func.func @main(%a: tensor<4xi32>) -> tensor<4xi8> {
 """
 
 
-def test_check_takes_the_option_that_its_help_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_takes_the_option_that_its_help_names(tmp_path: Path, capsys: Capture) -> None:
 
     file = written(tmp_path, "k.pto", WITHOUT_TMP)
-    assert main(["check", file]) == 2
-    cure = re.search("help: (--toolchain .*)", capsys.readouterr().out)
+    cure = re.search("help: (--toolchain .*)", out_of(capsys, ["check", file], 2))
     assert cure is not None
     assert main(["check", file, *cure[1].split()]) == 0
     assert main(["check", file, "--toolchain", "2026-08"]) == 0
-    assert main(["check", file, "--toolchain", "1999"]) == 2
-    assert "2026-08" in capsys.readouterr().err
+    assert "2026-08" in err_of(capsys, ["check", file, "--toolchain", "1999"])
 
 
 @pytest.mark.parametrize(
@@ -329,7 +292,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text(name: str, text: str, words: lis
         assert check_text(name, "\ufeff" + text) == check_text(name, text)
 
 
-def test_a_folder_means_the_files_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_means_the_files_in_it(tmp_path: Path, capsys: Capture) -> None:
     folder, kernel = tmp_path / "kernels", (PROGRAMS / "f32_to_f16.pto").read_text()
     for name, text in {
         "b.pto": kernel, "a/z.tpc": "broken", "a/c.PTO": kernel, "notes.md": "", "a/sweep.toml": "[sweep]",
@@ -344,14 +307,11 @@ def test_a_folder_means_the_files_in_it(tmp_path: Path, capsys: pytest.CaptureFi
         "b.pto", "chip.toml", "cut.toml", "a/c.PTO", "a/z.tpc",
     ]  # fmt: skip
     assert [Path(one).relative_to(folder).as_posix() for one in walk.skipped] == ["notes.md", "a/sweep.toml"]
-    assert main(["check", str(folder)]) == 2
-    shown = capsys.readouterr().out
+    shown = out_of(capsys, ["check", str(folder)], 2)
     assert shown.startswith("2 errors in 5 files.\n")
     assert "\nskipped 2 files of no kind that castsim checks:" in shown
     assert shown.count(str(folder / "notes.md")) == 1
-    assert main(["check", str(folder), "--json", "-"]) == 2
-    found = {Path(one["file"]).name for one in json.loads(capsys.readouterr().out)["findings"]}
+    found = {Path(one["file"]).name for one in document_of(capsys, "check", str(folder), code=2)["findings"]}
     assert found == {"cut.toml", "z.tpc"}
     (tmp_path / "empty").mkdir()
-    assert main(["check", str(tmp_path / "empty")]) == 2
-    assert "no file in" in capsys.readouterr().err
+    assert "no file in" in err_of(capsys, ["check", str(tmp_path / "empty")])

@@ -13,19 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.cli_programs import LOOP, NARROW, TCVT, TLOAD, TSTORE, written
-from kit.command_output import err_of, out_of
+from kit.command_output import Capture, err_of, out_of
 from kit.paths import PROGRAMS
 from tools.debugger.debug_programs import debug_words, digest, digested, launch
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.feature import feature_of
 from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics.codec import codes_from_array
 from castsim.tools.debugger import step_recording
 from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
 from castsim.tools.debugger.stepping import element_lines, stop_line
-from castsim.tools.debugger.stops import parse_condition, parse_selection
+from castsim.tools.debugger.stops import parse_selection
 
 SAMPLES = (
     "f32_to_f16_pipelined.pto", "a5_e2m1_to_bf16_rows.pto", "f16_s4_round_trip.pto", "f32_to_i16_partial.pto",
@@ -158,17 +157,6 @@ def test_steps_are_executed_operations_and_lines_have_all_their_trips(tmp_path: 
     assert loop.line == body[-1] and loop.position == 3
 
 
-def test_cycles_are_those_of_the_operations(tmp_path: Path) -> None:
-    stepper = narrow(tmp_path)
-    text = castsim.run(written(tmp_path), inputs={"x": str(tmp_path / "x.npy")}, engine="event")
-    starts = {text.loaded.tree.instructions[e.instruction].span.line: e.start for e in text.timing.executions
-              if not text.loaded.tree.instructions[e.instruction].inserted}  # fmt: skip
-    for line in (TLOAD, TCVT, TSTORE):
-        assert (stepper.line, stepper.cycle) == (line, starts[line])
-        stepper.step()
-    assert stepper.ended and stepper.cycle == text.cycles
-
-
 def test_breakpoints(tmp_path: Path) -> None:
     stepper = narrow(tmp_path, LOOP)
     body = stepper.lines[3]
@@ -244,7 +232,6 @@ def test_conditions_that_are_none(text: str, tmp_path: Path) -> None:
 
 
 def test_a_pipe_waits_as_the_event_engine_says(tmp_path: Path) -> None:
-    """The store waits for the flag of the cast, which waits for the load: a pipe alone would not."""
     stepper = narrow(tmp_path)
     hit = stepper.break_if("pipe MTE3 is waiting")
     stepper.run()
@@ -289,25 +276,7 @@ def test_too_much_to_keep_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         narrow(tmp_path)
 
 
-def test_stretches_of_changes_lead_back() -> None:
-    dice = np.random.default_rng(1)
-    for size in (1, 7, 8, 100, 4099):
-        before = dice.integers(0, 256, size, dtype=np.uint8)
-        now = before.copy()
-        now[dice.integers(0, size, 5)] ^= 1
-        kept, other = before.copy(), before.copy()
-        for start, changed in step_recording.changed_bytes(kept, now):
-            other[start : start + changed.size] ^= changed
-        assert np.array_equal(other, now) and np.array_equal(kept, now)
-
-
-def test_conditions_do_not_name_pipes_of_other_machines() -> None:
-    with pytest.raises(ReadError, match="unknown pipe"):
-        parse_condition("pipe MTE2 is waiting", ("LOAD", "SPU"))
-
-
 def test_a_program_without_cycles(tmp_path: Path) -> None:
-    """It steps and shows values; where there are no cycles, what asks for them is refused."""
     within = (
         "pto.mte_ub_ub %in, %in, %one nburst(%one, %o, %o) : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, i64, i64, i64, i64"
     )
@@ -335,9 +304,6 @@ def test_a_program_without_cycles(tmp_path: Path) -> None:
     stepper.run()
     memories = stepper.trace.memories
     assert stepper.ended and np.array_equal(memories["gm:x"], memories["gm:y"]) and memories["gm:y"].any()
-
-
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -435,12 +401,6 @@ def test_the_stops_as_json(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert (document["operations"], document["failed"]) == (3, 1)
 
 
-def test_both_engines_stop_in_the_same_cycles(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    script = "step\nstep\nstep\n"
-    fast = debug(kernel, script, monkeypatch, capsys, "--engine", "fast")
-    assert fast == debug(kernel, script, monkeypatch, capsys, "--engine", "event")
-
-
 @pytest.mark.parametrize("name", ["tpc_f32_i16_quantise_greco.tpc", "micro/masked_tail.pto", "a5_hif8_round_trip.pto"])
 def test_every_kind_of_program(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     path = PROGRAMS / name
@@ -451,26 +411,12 @@ def test_every_kind_of_program(name: str, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_hostile_names_stay_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    """A file may be called anything; what would steer the terminal is escaped."""
     np.save(tmp_path / "x.npy", np.zeros((4, 64), np.float32))
     kernel = Path(written(tmp_path, NARROW, "<script>\x1b[2J\u202e.pto"))
     code, lines, _ = debug(kernel, "step\nwhere\nlist\ninfo names\nbreak if x[0,0] > 1\n", monkeypatch, capsys)
     assert code == 0
     assert lines[0].endswith(f"<script>\\x1b[2J\\u202e.pto:{TLOAD} cycle 0")
     assert not re.search("[\x1b\u202e]", "\n".join(lines))
-
-
-def test_the_examples_of_the_help(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    """Those of the help that read commands; the one that serves an editor is of test_debug_adapter.py."""
-    text = feature_of("debug").text.partition("examples:")[2]
-    lines = [line.split() for line in text.splitlines() if line.strip() and "--dap" not in line]
-    assert len(lines) == 3
-    (kernel.parent / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_exp_goya.tpc").read_text())
-    (kernel.parent / "kernel.c").write_text((PROGRAMS / "tpc_c" / "cast_f32_bf16.c").read_text())
-    monkeypatch.chdir(kernel.parent)
-    for words in lines:
-        monkeypatch.setattr(sys, "stdin", StringIO("next\nquit\n"))
-        assert len(out_of(capsys, [word for word in words[1:] if word not in ("<", "commands.txt")]).splitlines()) == 2
 
 
 def test_input_that_cannot_be_read(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from campaigns.kill_campaign import halting
 from distributed import LocalCluster
+from kit.command_output import Capture, document_of, err_of
 from kit.paths import ROOT
 from project import dying_pieces
 
@@ -43,8 +44,6 @@ MATRIX = {"spec": "tosa", "targets": ["goya", "gaudi"], "src": "bf16"}
 WORDS = ["conform", "--spec", "tosa", "--target", "goya", "gaudi", "--src", "bf16"]
 TABLE = "src,dst,rows,cols,measured_cycles\n" + "".join(f"f32,f16,{rows},64,{rows * 10}\n" for rows in range(1, 40))
 
-Capture = pytest.CaptureFixture[str]
-
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
@@ -65,12 +64,6 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "mine.csv"
     path.write_text(TABLE)
     return path
-
-
-def document(capsys: Capture, *words: str) -> dict[str, Any]:
-    assert main([*words, "--json", "-"]) == 0, capsys.readouterr().err
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
 
 
 def without_workers(held: Any) -> Any:
@@ -106,7 +99,7 @@ def test_a_cluster_gives_the_same(
         ["verify", "bf16", "e5m2", "--rounding", "floor", "--against", "reference", "--tier", "table"],
         ["verify", "bf16", "i8", "--lowering", "--target", "goya", "gaudi"],
     ):
-        alone, shared = document(capsys, *words), document(capsys, *words, "--scheduler", cluster)
+        alone, shared = document_of(capsys, *words), document_of(capsys, *words, "--scheduler", cluster)
         assert without_workers(shared) == without_workers(alone)
         assert [each["worker"] for each in alone["workers"]] == ["local"]
         assert {each["worker"] for each in shared["workers"]} <= names
@@ -118,7 +111,7 @@ def test_substitutions_are_tried_by_a_cluster(cluster: str, capsys: Capture, mon
     monkeypatch.setattr(lowering, "CODES", 1 << 14)
     monkeypatch.setattr(lowering, "_PIECE", 1 << 12)
     words = ["verify", "--substitutions", "--target", "a2a3"]
-    alone, shared = document(capsys, *words), document(capsys, *words, "--scheduler", cluster)
+    alone, shared = document_of(capsys, *words), document_of(capsys, *words, "--scheduler", cluster)
     assert without_workers(shared) == without_workers(alone)
     assert shared["complete"]
     assert sum(each["codes"] for each in shared["parts"][0]["computed_by"]) == 1 << 14
@@ -183,7 +176,6 @@ def test_a_verification_tells_who_tried_how_many_codes(tmp_path: Path) -> None:
 def test_from_any_part_of_its_ledger_a_matrix_ends_the_same(
     matrix: castsim.tools.lowering.conformance.Matrix, tmp_path: Path
 ) -> None:
-    """A process that is killed leaves a beginning of the ledger, its last piece whole or not."""
     path = tmp_path / "m.ledger"
     assert castsim.conform(**MATRIX, ledger=path).entries == matrix.entries
     data = path.read_bytes()
@@ -212,7 +204,7 @@ def test_a_matrix_that_was_killed_goes_on(ending: int, tmp_path: Path, capsys: C
     assert before >= 1500
     assert main(words) == 0
     assert not ledger.exists()  # all is written
-    assert without_workers(json.loads(out.read_text())) == without_workers(document(capsys, *WORDS))
+    assert without_workers(json.loads(out.read_text())) == without_workers(document_of(capsys, *WORDS))
 
 
 def test_a_ledger_stays_until_the_document_is_written(tmp_path: Path, table: Path) -> None:
@@ -256,7 +248,6 @@ def test_a_cluster_that_loses_a_worker_gives_the_same(matrix: castsim.tools.lowe
 
 
 def test_verdicts_rest_on_the_record_of_substitutions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation with another record is another: the same chain may be called proven by one of them only."""
     own, read = sources_digest.__wrapped__(), Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b" " * (path == RECORD))
     assert sources_digest.__wrapped__() != own
@@ -308,17 +299,21 @@ def test_a_ledger_about_something_else_is_refused(tmp_path: Path, table: Path, c
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([*WORDS, "--workers", "2", "--scheduler", "h:1"], "--workers and --scheduler cannot be combined"),
         ([*WORDS, "--scheduler", "somewhere"], "--scheduler somewhere: expected an address with a port"),
         (["accuracy", "--target", "a5", "--cross-validate", "pair", "--workers", "2"], "--workers 2: --cross-validate"),
         (["verify", "f16", "i8", "--scheduler", "h"], "--scheduler h: expected an address with a port"),
+        ("lower --target a5", "lower takes SRC and DST, or --spec without them"),
+        ("lower f16 --spec tosa --target a5", "lower takes SRC and DST"),
+        ("lower f16 i8 --target a5 --workers 2", "--workers 2: several processes need all casts"),
+        ("lower --spec tosa --target a5 --saturate", "--saturate applies to one cast"),
+        ("lower --spec tosa --target a5 --out -", "--out -: needs a folder"),
     ],
 )
-def test_options_that_do_not_go_together(words: list[str], said: str, capsys: Capture) -> None:
-    assert main(words) == 2
-    assert said in capsys.readouterr().err
+def test_options_that_do_not_go_together(words: list[str] | str, message: str, capsys: Capture) -> None:
+    assert message in err_of(capsys, words.split() if isinstance(words, str) else words)
 
 
 # ------------------------------------------------------------------------------------------- all casts lowered
@@ -364,7 +359,6 @@ def test_all_casts_lowered_are_each_lowered_alone(
 def test_casts_lowered_to_a_target_of_a_file_share_it(
     few_casts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was found out about a target is known by the object, and the file is read for every cast."""
     own = tmp_path / "own.toml"
     own.write_text((ROOT / "targets" / "a2a3.toml").read_text())
     asked: list[CastRequest] = []
@@ -377,21 +371,6 @@ def test_casts_lowered_to_a_target_of_a_file_share_it(
     lowered.lower_all(load_specification(few_casts), str(own))
     assert len(asked) == 3
     assert len({id(each.target) for each in asked}) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--target", "a5"], "lower takes SRC and DST, or --spec without them"),
-        (["f16", "--spec", "tosa", "--target", "a5"], "lower takes SRC and DST"),
-        (["f16", "i8", "--target", "a5", "--workers", "2"], "--workers 2: several processes need all casts"),
-        (["--spec", "tosa", "--target", "a5", "--saturate"], "--saturate applies to one cast"),
-        (["--spec", "tosa", "--target", "a5", "--out", "-"], "--out -: needs a folder"),
-    ],
-)
-def test_words_that_lower_cannot_mean(words: list[str], said: str, capsys: Capture) -> None:
-    assert main(["lower", *words]) == 2
-    assert said in capsys.readouterr().err
 
 
 BOOK = LedgerLabels("trial", "--ledger")

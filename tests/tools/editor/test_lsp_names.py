@@ -291,7 +291,6 @@ func.func @other() {
 
 
 def test_rename() -> None:
-    """A value in ten places, a register, a label, a tensor; words, unknown names and taken names are refused."""
 
     async def work(one: Editor) -> None:
         client = one.client
@@ -459,7 +458,6 @@ def comments(text: str) -> list[str]:
 
 
 def test_formatting_keeps_programs_and_comments() -> None:
-    """Samples are indented wildly and come back as they are formatted; what is read of them does not change."""
     for path in (*TILES, *ASSEMBLY):
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".tpc" and has_virtual_registers(text):

@@ -70,10 +70,10 @@ DIFFERENCES = (
 )
 
 
-def bounds_of(function: VectorFunction, *, without: str = "") -> Bounds:
-    """What the instructions may take more than the cast, over all reasons but one."""
+def bounds_of(function: VectorFunction) -> Bounds:
+    """What the instructions may take more than the cast, over all reasons."""
     main = function.nests[-1]
-    found = [each.bounds(function, main) for each in DIFFERENCES if each.name != without]
+    found = [each.bounds(function, main) for each in DIFFERENCES]
     return sum(each[0] for each in found if each), sum(each[1] for each in found if each)
 
 
@@ -135,6 +135,3 @@ _MNEMONICS = {
 def spread_of(structure: str, mnemonic: str) -> Spread:
     """The reason for which an operation's instructions may take other cycles."""
     return _MNEMONICS.get(mnemonic) or _STRUCTURES.get(structure) or _PORTS
-
-
-SPREADS = (_PORTS, *_STRUCTURES.values(), *_MNEMONICS.values())

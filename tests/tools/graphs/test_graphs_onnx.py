@@ -22,7 +22,6 @@ from onnx.backend.test.case.node import collect_testcases
 from tools.graphs.graph_models import SAMPLES, model
 
 from castsim import lower
-from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import with_options
@@ -158,19 +157,6 @@ def test_scales_per_axis_and_per_block(tmp_path: Path, target: str) -> None:
     assert (found.outputs["y"].array == wanted * np.repeat(blocks, 3, 1)).all()
 
 
-@pytest.mark.parametrize("target", ["a2a3", "gaudi2"])
-@pytest.mark.parametrize("size", [130, 3000])
-def test_four_bits(tmp_path: Path, target: str, size: int) -> None:
-    x = numbers(size, 4)
-    constants = {"s": np.array(0.5, np.float32), "z": np.array(1, ml_dtypes.int4)}
-    found = ran(tmp_path, one("QuantizeLinear", {"x": F32}, TensorProto.INT4, [size], constants), target, x=x)
-    q = np.clip(np.rint(x / np.float32(0.5)) + 1, -8, 7)
-    assert (found.outputs["y"].array.astype(int) == q).all()
-    back = one("DequantizeLinear", {"x": TensorProto.INT4}, F32, [size], constants)
-    found = ran(tmp_path, back, target, x=q.astype(ml_dtypes.int4))
-    assert (found.outputs["y"].array == (q - 1) * 0.5).all()
-
-
 def test_many_tiles_do_not_disturb_each_other(tmp_path: Path) -> None:
     x = numbers(200_001, 40)
     constants = {"s": np.array(0.75, np.float32), "z": np.array(9, np.uint8)}
@@ -195,18 +181,6 @@ def test_clip_keeps_nan(tmp_path: Path, target: str, dtype: type) -> None:
     assert np.array_equal(found.outputs["y"].array.astype(np.float64), wanted, equal_nan=True)
 
 
-def test_what_keeps_nan_costs_cycles_and_is_left_out_where_maxima_keep_it(tmp_path: Path) -> None:
-    x = np.array([1, np.nan, -4, 100], np.float32)
-    made = one("Clip", {"x": F32}, F32, [4], {"low": np.array(0, np.float32)})
-    plain = ran(tmp_path, made, "a5", x=x)
-    selected = ran(tmp_path, made, with_options(load_target("a5"), {"maximum_of_nan": "number"}), x=x)
-    assert selected.agrees
-    assert plain.agrees
-    assert selected.cycles > plain.cycles
-    assert any("maximum_of_nan" in remark for remark in selected.nodes[0].remarks)
-    assert not plain.nodes[0].remarks
-
-
 def without_selections() -> Target:
     full = with_options(load_target("a5"), {"maximum_of_nan": "number"})
     assert isinstance(full, DataflowTarget)
@@ -215,7 +189,6 @@ def without_selections() -> Target:
 
 
 def test_a_nan_that_a_bound_replaces_is_told(tmp_path: Path) -> None:
-    """A target without selections has no way to keep it."""
     x = np.array([1, np.nan, -4, 100], np.float32)
     lost = ran(tmp_path, one("Clip", {"x": F32}, F32, [4], {"low": np.array(0, np.float32)}), without_selections(), x=x)
     assert lost.nodes[0].comparisons[0].wrong == 1
@@ -277,16 +250,6 @@ def test_a_whole_graph_that_contradicts_its_nodes_does_not_conform(
     assert not contradicted.agrees
 
 
-def test_what_the_evaluator_leaves_open_is_never_wrong(tmp_path: Path) -> None:
-    """It converts quotients to int32, which says nothing about NaN, infinity and what is beyond."""
-    x = np.array([np.nan, np.inf, -np.inf, 1e30, -2.25, 2.25], np.float32)
-    made = one("QuantizeLinear", {"x": F32}, I8, [6], {"s": np.array(0.5, np.float32), "z": np.array(-3, np.int8)})
-    found = ran(tmp_path, made, "a5", x=x)
-    assert found.agrees
-    assert found.nodes[0].comparisons[0].undefined == 4
-    assert found.outputs["y"].array[1:].tolist() == [127, -128, 127, -7, 1]
-
-
 @pytest.mark.parametrize("shape", [[0, 4], [], [1]])
 def test_tensors_of_no_element_and_of_one(tmp_path: Path, shape: list[int]) -> None:
     x = np.full(shape, 7.5, np.float32)
@@ -336,12 +299,6 @@ DTYPES = {
 }  # fmt: skip
 
 
-@cache
-def golden(name: str) -> tuple[str, str, str, NDArray[np.generic], NDArray[np.generic]]:
-    src, dst, saturate, _ = (str(text) for text in GOLDEN[f"{name}__info"])
-    return src, dst, saturate, GOLDEN[f"{name}__in"], GOLDEN[f"{name}__out"]
-
-
 def as_numbers(bits: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
     if kind == "int4":
         return ((bits.astype(np.int64) ^ 8) - 8).astype(ml_dtypes.int4)
@@ -350,31 +307,14 @@ def as_numbers(bits: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
 
 @pytest.mark.parametrize(("name", "target"), NODES.items())
 def test_golden_node_tests_of_onnx(tmp_path: Path, name: str, target: str) -> None:
-    src, dst, _, bits, wanted = golden(name)
+    src, dst, *_ = (str(text) for text in GOLDEN[f"{name}__info"])
+    bits, wanted = GOLDEN[f"{name}__in"], GOLDEN[f"{name}__out"]
     kinds = [getattr(TensorProto, DTYPES[kind][1]) for kind in (src, dst)]
     made = one("Cast", {"x": kinds[0]}, kinds[1], [bits.size], None, 23, to=kinds[1])
     found = ran(tmp_path, made, target, x=as_numbers(bits, src))
     result, expected = (array.astype(np.float64) for array in (found.outputs["y"].array, as_numbers(wanted, dst)))
     assert found.agrees
     assert ((result == expected) | (np.isnan(result) & np.isnan(expected))).all()
-
-
-def test_a_cast_that_no_chain_satisfies_runs_and_differs(tmp_path: Path) -> None:
-    """A5 clamps f32 -> f16 (table of same casts, row 1): ONNX asks for infinity."""
-    x = np.array([1, 65504, 65519, 65520, -1e6, 2.5], np.float32)
-    made = one("Cast", {"x": F32}, F16, [x.size], to=F16)
-    assert ran(tmp_path, made, "a5", x=x).conforms  # with CTRL[48] set
-    found = ran(tmp_path, made, "a5", {"ctrl_48_at_start": 0}, x=x)
-    node = found.nodes[0]
-    assert not found.agrees
-    assert node.plan is not None
-    assert node.plan.counterexample is not None
-    by_reference, by_rule = node.comparisons
-    assert by_reference.wrong == by_rule.wrong == 2
-    assert by_rule.witness is not None
-    assert by_rule.witness.index == (3,)
-    assert (by_rule.witness.result, by_rule.witness.expected) == (0x7BFF, 0x7C00)
-    assert found.outputs["y"].array[[0, 1, 2, 5]].tolist() == [1, 65504, 65504, 2.5]
 
 
 I32 = TensorProto.INT32
@@ -422,17 +362,6 @@ def test_limited_broadcasting_of_its_own_examples(
     assert [comparison.wrong for comparison in found.comparisons] == [0]
 
 
-@pytest.mark.parametrize(("opset", "further"), [(6, {}), (1, {"consumed_inputs": [0, 0]})])
-def test_the_axis_of_a_square_is_not_the_last_one(tmp_path: Path, opset: int, further: dict[str, object]) -> None:
-    """NumPy's rule gives another result of the same shape here, and so does onnx's reference evaluator."""
-    a, b = whole(3, 3), np.array([100, 200, 300], np.float32)
-    found = ran_alone(tmp_path, "Add", opset, {"a": a, "b": b}, (F32, [3, 3]), broadcast=1, axis=0, **further)
-    assert found.agrees
-    assert (found.outputs["y"].array == a + b[:, None]).all()
-    assert (found.outputs["y"].array != a + b).any()
-    assert any("judged as Add of opset 7" in remark for remark in found.nodes[0].remarks)
-
-
 @pytest.mark.parametrize(
     ("first", "second", "attributes", "said"),
     [
@@ -470,22 +399,6 @@ def test_a_scale_per_axis_is_none_of_opset_10(tmp_path: Path) -> None:
     inputs = {"x": np.ones((2, 3), np.uint8), "s": np.ones(3, np.float32)}
     found = ran_alone(tmp_path, "DequantizeLinear", 10, inputs, (F32, [2, 3]))
     assert "one scale" in str(found.nodes[0].refusal)
-
-
-def test_a_dynamically_quantised_tensor_and_back_in_opset_13(tmp_path: Path) -> None:
-    nodes = [
-        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"], name="there"),
-        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], name="back"),
-    ]
-    path, x = tmp_path / "model.onnx", np.linspace(-1, 3, 64, dtype=np.float32)
-    found = ran(tmp_path, model(nodes, {"x": (F32, [64])}, {"y": (F32, [64])}, None, 13), "a5", x=x)
-    scale = np.float32(4) / np.float32(255)
-    assert found.agrees
-    assert np.abs(found.outputs["y"].array - x).max() <= scale  # half a step for each of the two roundings
-    np.save(tmp_path / "x.npy", x)
-    arguments = ["graph", str(path), "--target", "a5", "--in", f"x={tmp_path / 'x.npy'}", "--out", str(tmp_path)]
-    assert main([*arguments, "--quiet"]) == 1  # arithmetic on f32 is judged by this run alone
-    assert (np.load(tmp_path / "y.npy") == found.outputs["y"].array).all()
 
 
 def test_cast_of_opset_1_names_its_type(tmp_path: Path) -> None:
@@ -629,18 +542,22 @@ def test_a_cast_runs_the_chain_that_lower_proves(
     assert (found.outputs["y"].array == x.astype(dtype)).all()
 
 
-@pytest.mark.parametrize(("target", "kind"), [("a2a3", "uint4"), ("a2a3", "uint2"), ("a5", "int4"), ("gaudi2", "int2")])
-def test_quantised_to_less_than_a_byte(tmp_path: Path, target: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "kind", "size"),
+    [("a2a3", "uint4", 130), ("a2a3", "uint2", 130), ("a5", "int4", 130), ("gaudi2", "int2", 130),
+     ("a2a3", "int4", 3000), ("gaudi2", "int4", 3000)],
+)  # fmt: skip
+def test_quantised_to_less_than_a_byte(tmp_path: Path, target: str, kind: str, size: int) -> None:
     """In NumPy; a chip without elements of the width holds one in a byte."""
     dtype = getattr(ml_dtypes, kind)
-    x = numbers(130, 4)
+    x = numbers(size, 4)
     constants = {"s": np.array(0.5, np.float32), "z": np.array(1, dtype)}
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     low, high = int(ml_dtypes.iinfo(dtype).min), int(ml_dtypes.iinfo(dtype).max)
     q = np.clip(np.rint(x / np.float32(0.5)) + 1, low, high)
-    found = ran(tmp_path, one("QuantizeLinear", {"x": F32}, element, [130], constants, opset=25), target, x=x)
+    found = ran(tmp_path, one("QuantizeLinear", {"x": F32}, element, [size], constants, opset=25), target, x=x)
     assert (found.outputs["y"].array.astype(int) == q).all()
-    back = one("DequantizeLinear", {"x": element}, F32, [130], constants, opset=25)
+    back = one("DequantizeLinear", {"x": element}, F32, [size], constants, opset=25)
     found = ran(tmp_path, back, target, x=q.astype(dtype))
     assert found.agrees
     assert (found.outputs["y"].array == (q - 1) * 0.5).all()
@@ -705,29 +622,3 @@ def test_extremes_differences_quotients_and_rounding(tmp_path: Path, target: str
             made = model([node], {"x": (F32, [3, 5, 7])}, {"y": (F32, wanted.shape)}, opset=13)
             found = ran(tmp_path, made, target, x=cube)
             assert np.array_equal(found.outputs["y"].array, wanted), (op, axes)
-
-
-def test_cast_like_takes_the_format_of_its_second_input(tmp_path: Path) -> None:
-    x, like = np.array([1.5, -2.25, 70000, 1e-9], np.float32), np.zeros(4, np.float16)
-    found = ran(tmp_path, one("CastLike", {"x": F32, "w": F16}, F16, [4]), "a5", x=x, w=like)
-    with np.errstate(over="ignore"):
-        assert (found.outputs["y"].array == x.astype(np.float16)).all()
-    assert found.conforms
-    assert found.nodes[0].plan.chain == lower("f32", "f16", target="a5", spec="onnx@21").plan.chain
-
-
-def test_eight_casts_give_what_numpy_gives() -> None:
-    """Casts and quantised values of the shipped model are NumPy's and ml_dtypes'."""
-    path = PROGRAMS / "eight_casts.onnx"
-    graph = read_graph(path)
-    x = numbers(32 * 64, 3).reshape(32, 64)
-    found = run_graph(graph, load_target("a5"), make_tensors(graph, {"x": x}, {}))
-    assert found.agrees
-    assert len(found.nodes) == 8
-    q = np.clip(np.rint(x / np.float32(0.0625)) + 3, -128, 127)
-    half = x.astype(np.float16).astype(np.float32)
-    u = np.clip(np.rint(half / np.float32(0.0625)) + 128, 0, 255)
-    assert (found.outputs["brain"].array == x.astype(ml_dtypes.bfloat16)).all()
-    assert (found.outputs["integer"].array == np.trunc(x)).all()
-    assert (found.outputs["q_x"].array == (q - 3) * 0.0625).all()
-    assert (found.outputs["u_x"].array == (u - 128) * 0.0625).all()

@@ -21,7 +21,6 @@ class Abstract:
     expected: float
     rounding: str | None = None
     overflow: str | None = None
-    src: str | None = None
     dst: str | None = None
 
 

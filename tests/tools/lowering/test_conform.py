@@ -1,18 +1,28 @@
-"""`castsim conform`: which cells there are, what they say, and whether the committed records are current."""
+"""`castsim conform`, and the records that ship: cells, programs, casts of tiles, cycles."""
 
+from __future__ import annotations
+
+import hashlib
+import json
 import os
+import random
+import typing
+from typing import Any
 
 import numpy as np
 import pytest
 from kit.command_output import document_of, out_of
-from tools.lowering.conformance_record import RECORDS, answer, held, record
+from kit.paths import ROOT
+from tools.lowering import cast_catalogue, conformance_record
 
 from castsim.__main__ import main
-from castsim.targets.loader import load_specification, target_names
-from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_markdown
+from castsim.targets.loader import TileTarget, load_specification, load_target, target_names
+from castsim.tools.lowering.conform_report import cast_text, cell_text
 from castsim.tools.lowering.conformance import Cell, conform, legal_casts, settle_cell
-from castsim.tools.lowering.demand import Verdict
+from castsim.tools.lowering.demand import CastRequest, Verdict
+from castsim.tools.lowering.lowering_answers import answer, changed
 from castsim.tools.lowering.planner import PlanKind
+from castsim.tools.lowering.sharing import RECORDS, program_key, recorded_casts, recorded_cycles
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 SAMPLE = 6
@@ -22,7 +32,7 @@ QUICK = ("bool", "i4", "u4", "i8", "u8", "i16", "u16", "f16", "bf16", "e4m3fn", 
 
 def page_cells(spec: str) -> dict[tuple[str, str], str]:
     """The cells of the committed record by cast and target."""
-    found = held(spec)
+    found = conformance_record.held(spec)
     return {
         (cast, target): cell
         for cast, cells in found["answers"].items()
@@ -30,7 +40,7 @@ def page_cells(spec: str) -> dict[tuple[str, str], str]:
     }
 
 
-@pytest.mark.parametrize("spec", RECORDS)
+@pytest.mark.parametrize("spec", conformance_record.RECORDS)
 def test_records_hold_every_legal_cast_and_target(spec: str) -> None:
     found = load_specification(spec)
     named = set()
@@ -46,11 +56,12 @@ def test_records_hold_every_legal_cast_and_target(spec: str) -> None:
     assert set(page_cells(spec)) == named
 
 
-@pytest.mark.parametrize("spec", RECORDS)
+@pytest.mark.parametrize("spec", conformance_record.RECORDS)
 def test_records_are_current(spec: str) -> None:
     """A seeded sample of cells in CI, the whole record with CASTSIM_THOROUGH=1."""
     if THOROUGH:
-        assert record(conform(spec, workers=os.cpu_count() or 1)) == RECORDS[spec].read_text(encoding="utf-8")
+        text = conformance_record.record(conform(spec, workers=os.cpu_count() or 1))
+        assert text == conformance_record.RECORDS[spec].read_text(encoding="utf-8")
         return
     found = load_specification(spec)
     page = page_cells(spec)
@@ -65,7 +76,7 @@ def test_records_are_current(spec: str) -> None:
         )
         src = cast.src.name.replace("u", "i", 1) if ("input_unsigned", "1") in setting else cast.src.name
         entry = settle_cell(Cell(src, cast.dst.name, setting, target), found, found.versions.default)
-        assert page[cast_text(cast, entry), target] == answer(entry)
+        assert page[cast_text(cast, entry), target] == conformance_record.answer(entry)
         checked += page[cast_text(cast, entry), target] != "no chain found"
 
 
@@ -110,14 +121,6 @@ def test_json_and_text(capsys: pytest.CaptureFixture[str]) -> None:
     table = out.splitlines()[-2:]
     assert [row.split()[:3] for row in table] == [["a5", "1", "0"], ["a2a3", "1", "0"]]  # one instruction, no option
     assert "| f16 -> i8 | saturation ON" in out_of(capsys, [*arguments, "--markdown"])
-
-
-def test_failures_tell_the_value(capsys: pytest.CaptureFixture[str]) -> None:
-    held = ["--option", "ctrl_48_at_start=0"]
-    assert main(["conform", "--spec", "onnx", "--target", "a5", "--src", "i32", "--dst", "f16", *held]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "not inf" in out or "not -inf" in out
-    assert "65504" in out
 
 
 def cells(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
@@ -172,6 +175,80 @@ def test_what_is_not_in_the_table_is_said(capsys: pytest.CaptureFixture[str]) ->
         assert ("RESCALE of tosa is not in the table" in page) == rescale
 
 
-def test_workers_give_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    alone, together = (conform("tosa", ("a5",), src="i8", workers=workers) for workers in (1, 2))
-    assert conform_markdown(alone) == conform_markdown(together)
+DOCS = ROOT / "docs"
+SPECIFICATIONS = ["tosa", "onnx"]
+CELLS = None if os.environ.get("CASTSIM_THOROUGH") else 12
+"""Cells that are planned again, of each specification; all of them only where there is time."""
+
+
+def read(specification: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((DOCS / f"lowering-{specification}.json").read_text())
+    return record
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_record(specification: str) -> None:
+    record = read(specification)
+    assert record["specification"] == specification
+    assert record["complete"]
+    assert not record["missing"]
+    assert record["wrong"] == 0
+    results = [row["result"] for row in record["results"]]
+    found = [result for result in results if result is not None]
+    assert len(results) == record["cells"]
+    assert len(results) - len(found) == record["cells_without_a_way"]
+    assert len(found) == record["programs_run"] + record["counterexamples_run"]
+    assert sum(result["codes"] for result in found) == record["codes"]
+    assert not any(result["wrong"] for result in found)
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_the_programs_of_the_record_are_those_that_are_planned_today(specification: str) -> None:
+    """A record is about programs: cells are planned again, and give them to the letter."""
+    record = read(specification)
+    rows = record["results"]
+    for row in random.Random(specification).sample(rows, CELLS or len(rows)):
+        request = CastRequest(
+            row["src"], row["dst"], row["target"], spec=load_specification(specification), version=record["version"],
+            attributes=dict(map(tuple, row["attributes"])), rows=32, cols=256,
+        )  # fmt: skip
+        found, held = answer(request, explain=False, quick=True), row["result"]
+        if held is None:
+            assert found.plan.kind.fails, row
+            assert found.plan.counterexample is None, row
+            continue
+        assert (found.kind.value, found.plan.verdict.value) == (held["way"], held["verdict"]), row
+        assert [step.label for step in found.plan.chain] == held["chain"], row
+        assert [list(each) for each in found.settings] == held["options"], row
+        if found.plan.assembly is not None:
+            text = found.plan.assembly.text
+            assert hashlib.sha256(text.encode()).hexdigest() == held["program_sha256"], (row, text)
+
+
+@pytest.mark.parametrize("name", cast_catalogue.PLANNING)
+def test_the_shipped_casts_are_those_of_the_sources(name: str) -> None:
+    shipped = (RECORDS / f"casts_{name}.json").read_text(encoding="utf-8")
+    assert shipped == cast_catalogue.record(name)
+    assert recorded_casts(typing.cast(TileTarget, load_target(name)), cast_catalogue.PLANNING[name].sources) is not None
+
+
+@pytest.mark.parametrize("name", cast_catalogue.PLANNING)
+def test_a_record_of_other_facts_is_not_used(name: str) -> None:
+    target = typing.cast(TileTarget, load_target(name))
+    other = target.model_copy(update={"title": f"{target.title}, changed"})
+    assert recorded_casts(other, cast_catalogue.PLANNING[name].sources) is None
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_the_shipped_cycles_are_those_of_a_simulation(name: str) -> None:
+    recorded = recorded_cycles(load_target(name))
+    assert recorded, f"records/cycles_{name}.json is of other sources: run python tests cast_catalogue"
+    simulated = cast_catalogue.simulated(name, "tosa", src="f32")
+    assert simulated
+    assert {key: recorded[key] for key in simulated} == simulated
+
+
+def test_cycles_of_other_facts_or_options_are_not_used() -> None:
+    target = load_target("a5")
+    assert not recorded_cycles(target.model_copy(update={"title": f"{target.title}, changed"}))
+    assert program_key(changed(target, {"ctrl_48_at_start": 1}), "text") != program_key(target, "text")

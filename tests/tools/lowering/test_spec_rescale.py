@@ -65,7 +65,6 @@ def limits(bits: int, unsigned: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_published_outputs(mode: int) -> None:
-    """All are valid and accepted; exact modes accept nothing else, INEXACT_ROUND nothing one code outside."""
     seen = 0
     for case in (case for case in CASES if case["rounding_mode"] == mode):
         source, result = arrays_of(case)
@@ -92,25 +91,6 @@ def outside_of(done: Rescaled, case: dict[str, int]) -> list[tuple[np.ndarray, n
         done.sets.highest.view(signed).astype(np.int64) + 1,
     )
     return [(below, below >= low), (above, above <= high)]
-
-
-def test_exact_modes_against_python_integers() -> None:
-    for case in CASES[::3]:
-        if case["rounding_mode"] == 2:
-            continue
-        operator = operator_of(case)
-        source, _ = arrays_of(case)
-        done = rescale(operator, codes_of(source, case["in_bits"]))
-        assert done.sets is not None
-        low, high = limits(case["out_bits"], case["out_unsigned"])
-        for row, got in zip(source.tolist(), done.sets.lowest.tolist(), strict=True):
-            for channel, (value, code) in enumerate(zip(row, got, strict=True)):
-                index = channel if operator.per_channel else 0
-                factor = operator.multiplier[index], operator.shift[index]
-                double = case["rounding_mode"] == 3
-                scaled = oracle.apply_scale(value - operator.input_zp, *factor, double=double)
-                total = max(-(1 << 31), min((1 << 31) - 1, scaled + operator.output_zp))
-                assert (code - max(low, min(high, total))) % (1 << case["out_bits"]) == 0
 
 
 def test_inexact_bounds_in_rational_arithmetic() -> None:
@@ -192,11 +172,6 @@ def test_illegal_graphs(change: dict[str, Any], reason: str) -> None:
     assert done.outcome is GraphValidity.ERROR
     assert reason in done.reasons
     assert done.sets is None
-
-
-def test_per_channel_needs_a_dimension() -> None:
-    done = rescale(replace(SIMPLE, per_channel=True), np.array(3, np.uint8))
-    assert (done.outcome, done.reasons) == (GraphValidity.ERROR, ("per_channel with an input of rank 0",))
 
 
 @pytest.mark.parametrize(
@@ -298,8 +273,10 @@ def test_wrong_arrays_and_specifications() -> None:
 
 
 PTO = load("golden_pto_tcvt.npz")
-CELLS = [(row, cell) for row in ROWS for cell in row.cells]
-NAMES = [f"{row.number}-{type(cell).__name__}-{index}" for index, (row, cell) in enumerate(CELLS)]
+CELLS = [
+    pytest.param(row, cell, id=f"{row.number}-{type(cell).__name__}-{index}")
+    for index, (row, cell) in enumerate((row, cell) for row in ROWS for cell in row.cells)
+]
 
 
 def code_of(value: float, name: str) -> int:
@@ -395,10 +372,6 @@ def check_script(row: Row, cell: Script) -> None:
 CHECKS = {Abstract: check_abstract, Spec: check_specification, Chip: check_chip, Script: check_script}
 
 
-@pytest.mark.parametrize(("row", "cell"), CELLS, ids=NAMES)
+@pytest.mark.parametrize(("row", "cell"), CELLS)
 def test_cell(row: Row, cell: Abstract | Spec | Chip | Script) -> None:
     CHECKS[type(cell)](row, cell)  # type: ignore[operator]
-
-
-def test_all_rows_are_there() -> None:
-    assert {row.number for row in ROWS} == {*map(str, range(1, 34)), "19b"}  # and row 34: test_halves

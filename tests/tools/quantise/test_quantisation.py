@@ -17,9 +17,8 @@ import pytest
 from gfloat import BlockFormatInfo, compute_scale_amax, formats, quantize_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.command_output import out_of
 from kit.libraries import GFLOAT, LIBRARY
-from oracle_formats import codebook, decode
-from tools.quantise import quantisation_campaign
 from tools.quantise.quantisation_campaign import (
     CASES,
     ELEMENTS,
@@ -35,7 +34,6 @@ from tools.quantise.quantisation_campaign import (
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import codes_from_array
 from castsim.tools.quantise.quantisation import (
     BLOCK_FORMATS,
@@ -100,20 +98,6 @@ def test_every_pair_rule_and_size_is_exact(element: str) -> None:
         assert (blocks, wrong) == (72, 0), (scale, rule, size)
 
 
-def test_the_campaign_sees_a_wrong_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = numbers(np.random.default_rng(1), "e4m3fn", 64, 32)
-
-    def by_another_rule(*args: Any, **options: Any) -> Quantised:
-        return quantise(*args, **{**options, "scale": "ceil"})
-
-    def rounded_down(*args: Any, **options: Any) -> Quantised:
-        return quantise(*args, **{**options, "rounding": "trunc"})
-
-    for wrong in (by_another_rule, rounded_down):
-        monkeypatch.setattr(quantisation_campaign, "quantise", wrong)
-        assert differences(x, "e4m3fn", "e8m0", "floor", 32)[1] > 50
-
-
 def test_the_record_of_ten_million_blocks() -> None:
     held = json.loads(RECORD.read_text(encoding="utf-8"))
     assert held["differences"] == 0
@@ -131,48 +115,6 @@ def test_ten_million_blocks_of_another_seed() -> None:
 
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
-
-
-def scale_of(greatest: Fraction, element: str, rule: str) -> Fraction:
-    """The scale e8m0 of a block, by the definitions and rational numbers."""
-    top = codebook(element)[-2][0]
-    powers = [Fraction(2) ** each for each in range(-127, 128)]
-
-    def log2_floor(number: Fraction) -> int:
-        estimate = number.numerator.bit_length() - number.denominator.bit_length()
-        return estimate if number >= Fraction(2) ** estimate else estimate - 1
-
-    at = log2_floor(top)
-    if rule == "rceil":
-        return next((power for power in powers if greatest <= power * top), powers[-1])
-    exponent = log2_floor(greatest)
-    if rule == "ceil":
-        exponent += greatest != Fraction(2) ** exponent
-    if rule == "even":
-        bits = FORMATS[element].fraction_bits
-        exponent = log2_floor(round(greatest / Fraction(2) ** (exponent - bits)) * Fraction(2) ** (exponent - bits))
-    return Fraction(2) ** max(-127, min(127, exponent - at))
-
-
-@given(
-    values=st.lists(floats, min_size=1, max_size=40),
-    element=st.sampled_from(("e4m3fn", "e5m2", "e3m2", "e2m3", "e2m1")),
-    rule=st.sampled_from(("floor", "ceil", "even", "rceil")),
-    size=st.sampled_from((16, 32, 128)),
-)
-@settings(max_examples=150, deadline=None)
-def test_definitions_in_rational_numbers(values: list[float], element: str, rule: str, size: int) -> None:
-    made = quantise(np.array(values, np.float32), element, block=size, scale=rule, scale_format="e8m0")
-    elements, scales = codes(made)
-    book = codebook(element)[:-1]
-    for number, code, start in zip(values, elements, (at // size for at in range(len(values))), strict=True):
-        greatest = max(abs(Fraction(each)) for each in values[start * size : (start + 1) * size])
-        scale = scale_of(greatest, element, rule) if greatest else Fraction(2) ** -127
-        assert Fraction(2) ** (scales[start] - 127) == scale
-        exact = abs(Fraction(number)) / scale
-        ranked = sorted(book, key=lambda entry: (abs(entry[0] - exact), entry[1] % 2))
-        sign = FORMATS[element].sign_bit if math.copysign(1, number) < 0 else 0
-        assert code == ranked[0][1] | sign
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(width=32, min_value=2.0**-149, max_value=2.0**127))
@@ -287,7 +229,6 @@ def test_formats_by_name() -> None:
     assert [block_format(name.upper()).name for name in BLOCK_FORMATS] == list(BLOCK_FORMATS)
     assert block_format("mxfp4").element.name == "e2m1"
     assert (block_format("nvfp4").block, block_format("nvfp4").scale.name) == (16, "e4m3fn")
-    assert decode(0x7E, "e4m3fn").magnitude == 448
 
 
 @pytest.mark.parametrize(
@@ -312,15 +253,8 @@ def test_what_cannot_be(options: dict[str, Any], error: type[Exception], text: s
         quantise(x, **given_)
 
 
-def test_scales_that_do_not_fit() -> None:
-    made = quantise(np.ones((2, 40), np.float32), "mxfp8_e4m3")
-    with pytest.raises(ReadError, match="4 scales for 6 blocks"):
-        dequantise(made.elements, made.scales, "mxfp8_e4m3", block=16)
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["quantise", "f32", "mxfp8_e4m3", "1000", "-3", "0.1", "457", "480"]) == 0
-    shown = capsys.readouterr().out
+    shown = out_of(capsys, ["quantise", "f32", "mxfp8_e4m3", "1000", "-3", "0.1", "457", "480"])
     assert "0x7e" in shown and "0xbc" in shown and "scales e8m0 by floor" in shown
     assert max(map(len, shown.splitlines())) <= 80
     x = np.random.default_rng(8).standard_normal((8, 70)).astype(np.float32)
@@ -363,7 +297,6 @@ TOPS = {
 @pytest.mark.parametrize("fmt", TOPS)
 @pytest.mark.parametrize("rule", ["floor", "ceil", "nearest"])
 def test_clamped_counts_the_elements_that_clamping_changes(fmt: str, rule: str) -> None:
-    """Each element is rounded without an end of the range, in fractions, ties to even."""
     top, step, least = TOPS[fmt]
     x = np.random.default_rng(7).standard_normal((40, 32)).astype(np.float32)
     x[0] = np.linspace(1, 2, 32)
@@ -376,57 +309,33 @@ def test_clamped_counts_the_elements_that_clamping_changes(fmt: str, rule: str) 
     assert found.statistics.clamped == beyond
 
 
-def test_no_scale_of_the_largest_magnitude_clamps() -> None:
-    """The scale is the largest magnitude divided by the largest element: quotients a little beyond it round to it."""
-    x = np.random.default_rng(0).standard_normal((1000, 64)).astype(np.float32)
-    for fmt in ("i8", "i4", "e4m3fn", "e2m1"):
-        assert castsim.quantise(x, "f32", fmt, per="token").statistics.clamped == 0
-
-
-def _hard(kind: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return f32 numbers of every size, or any bits, with zeros, infinities and NaN."""
-    rng = np.random.default_rng(len(kind))
-    if kind == "sizes":
-        powers = rng.integers(-149, 120, size=(*shape[:-1], 1))
-        numbers = np.ldexp(rng.normal(size=shape), powers).astype(np.float32)
-    else:
-        top = {"any bits": 1 << 32, "subnormal": 1 << 24}[kind]
-        numbers = rng.integers(0, top, size=shape, dtype=np.uint64).astype(np.uint32).view(np.float32)
-    flat = numbers.reshape(-1)
-    flat[:64] = 0
-    flat[64:67] = -0.0, np.inf, -np.inf
-    flat[130:132] = np.nan, -np.nan
-    return numbers
-
-
-@pytest.mark.parametrize("kind", ["sizes", "any bits", "subnormal"])
 @pytest.mark.parametrize("name", [row for row in BLOCK_FORMATS if row != "nvfp4"])
-def test_powers_of_two_give_what_quotients_give(kind: str, name: str) -> None:
+def test_powers_of_two_give_what_quotients_give(name: str) -> None:
     """Scaling f32 by powers of two, odd tails included, gives the bits that exact quotients in f64 give."""
-    for shape, block in itertools.product(((700,), (3, 97), (2, 3, 64), (5, 0), (0, 7)), (32, 7)):
-        numbers = _hard(kind, shape) if np.prod(shape) else np.zeros(shape, np.float32)
-        for rule, rounding, zero in itertools.product(
-            ("floor", "ceil", "even", "rceil"), (None, "round", "trunc"), ("smallest", "one")
-        ):
-            modes = {"scale": rule, "rounding": rounding, "zero_scale": zero, "block": block}
-            with np.errstate(over="ignore"):
-                fast, exact = (castsim.quantise(each, name, **modes) for each in (numbers, numbers.astype(np.float64)))
-            np.testing.assert_array_equal(fast.elements.view(np.uint8), exact.elements.view(np.uint8))
-            np.testing.assert_array_equal(fast.scales.view(np.uint8), exact.scales.view(np.uint8))
+    x = numbers(np.random.default_rng(5), block_format(name).element.name, 60, 64)
+    given_ = (x.reshape(-1)[:700], x[:, :97], x[:, :128].reshape(2, 30, 128), x[:5, :0], x[:0])
+    modes = (("floor", "ceil", "even", "rceil"), (None, "round", "trunc"), ("smallest", "one"), (32, 7))
+    for part, (scale, rounding, zero_scale, block) in itertools.product(given_, itertools.product(*modes)):
+        options = {"scale": scale, "rounding": rounding, "zero_scale": zero_scale, "block": block}
+        with np.errstate(over="ignore", invalid="ignore"):  # signalling NaN
+            fast, exact = (castsim.quantise(each, name, **options) for each in (part, part.astype(np.float64)))
+        np.testing.assert_array_equal(fast.elements.view(np.uint8), exact.elements.view(np.uint8))
+        np.testing.assert_array_equal(fast.scales.view(np.uint8), exact.scales.view(np.uint8))
     assert fast.source.format.name == "f32"
     assert exact.source.format.name == "f64"
 
 
-def test_statistics_refuse_an_array_that_has_changed() -> None:
-    numbers = np.linspace(-3, 3, 64, dtype=np.float32)
-    made = castsim.quantise(numbers, "mxfp8")
-    numbers *= 2
-    with pytest.raises(castsim.ReadError, match="has changed"):
+def test_arrays_that_do_not_belong_together_are_refused() -> None:
+    x = np.ones((2, 40), np.float32)
+    made = quantise(x, "mxfp8_e4m3")
+    with pytest.raises(ReadError, match="4 scales for 6 blocks"):
+        dequantise(made.elements, made.scales, "mxfp8_e4m3", block=16)
+    x *= 2
+    with pytest.raises(ReadError, match="has changed"):
         _ = made.statistics
 
 
 def test_memory_is_that_of_the_result() -> None:
-    """Besides its input, quantising a million numbers takes their elements, scales and a piece."""
     numbers = np.ones((1024, 1024), np.float32)
     castsim.quantise(numbers, "mxfp8")
     tracemalloc.start()

@@ -87,26 +87,20 @@ def test_compiled_predicates(generation: str, order: str) -> None:
             assert outcome([*cell, "--emit"]) in (0, 1, 2)
 
 
-def results(capsys: pytest.CaptureFixture[str], arguments: Sequence[str]) -> dict[str, list[float]]:
-
-    found = document_of(capsys, *arguments)
-    return {each["account"]: [row[0]["value"] for row in each["values"]] for each in found["results"]}
-
-
-def test_compiled_scalars_take_several_values(capsys: pytest.CaptureFixture[str]) -> None:
-    for generation in GENERATIONS:
-        cell = ["compiled", "f32", "i32", "1", "2.5", "-3", "nan", "--target", generation, "--order", "scalar"]
-        assert results(capsys, cell)["compiler"] == [1, 2, -3, 0]
-
-
-def test_compiled_predicates_in_ir_are_one_bit(capsys: pytest.CaptureFixture[str]) -> None:
-    for dst in ("f32", "i32", "i16", "i8"):
-        found = results(capsys, ["compiled", "i1", dst, "0", "1", "100", "--target", "greco", "--form", "ir"])
-        assert found == {"compiler": [0, 1, 1], "LLVM IR": [0, 1, 1]}
-
-
-def test_compiled_predicates_fill_as_many_registers_as_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    assert results(capsys, ["compiled", "bool128", "float128", "3", "0", "--target", "gaudi"])["compiler"] == [1, 0]
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        *((f"i1 {dst} 0 1 100 --target greco --form ir", [0, 1, 1]) for dst in ("f32", "i32", "i16", "i8")),
+        ("bool128 float128 3 0 --target gaudi", [1, 0]),
+        *((f"f32 i32 1 2.5 -3 nan --target {generation} --order scalar", [1, 2, -3, 0]) for generation in GENERATIONS),
+    ],
+)
+def test_compiled_values_of_predicates_and_scalars(
+    words: str, expected: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for result in document_of(capsys, "compiled", *words.split())["results"]:
+        if result["account"] == "compiler" or "ir" in words:
+            assert [row[0]["value"] for row in result["values"]] == expected
 
 
 @pytest.mark.parametrize(

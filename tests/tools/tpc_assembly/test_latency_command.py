@@ -1,51 +1,34 @@
-"""`castsim latency`: its grammar and data, and its answers against the second calculator on the published tables."""
+"""`castsim latency`: its grammar, published examples, issue rules; latencies that bind a program of bundles.
+
+Distances of all pairs are held against the published tables in tests/core/machines/vliw/test_tpc_latency.py.
+"""
 
 from __future__ import annotations
 
 import io
-import json
-import os
-import random
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from core.machines.vliw.test_tpc_pairs import HOT, written_out
-from kit import published_latency
+from kit.command_output import Capture, answer_of, document_of, err_of, out_of, refusal
 from kit.paths import PROGRAMS
 from kit.tpc_machine import END, assembled, nops
-from kit.tpc_operands import Place, described, places
 from kit.tpc_text import GENERATIONS, target
 
 from castsim import run
-from castsim.__main__ import main
-from castsim.isa.errors import CastsimError
-from castsim.isa.tpc.parser import parse, print_bundle
-from castsim.isa.tpc.program import GROUPED, File, Slot
-from castsim.machines.vliw.latency_bound import LatencyBound, SlottedInstruction, applies, pair_distance
-from castsim.running.lifted_limits import what_if
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Slot
+from castsim.machines.vliw.latency_bound import LatencyBound, SlottedInstruction, applies
 from castsim.tools.tpc_lint.lint_checking import lint
 
-Capture = pytest.CaptureFixture[str]
 FROM_GAUDI = GENERATIONS[1:]
-KEYS = [
-    "producer", "consumer", "register", "consumer_operand", "distance_bundles", "latency_cycles", "minimum_bundles",
-    "producer_stage", "consumer_stage", "entry_port", "rule", "source",
-]  # fmt: skip
-PAIRS = 3000 if "CASTSIM_THOROUGH" in os.environ else 1200
-"""Pairs of a generation, of all slots and registers."""
 
 
 def answer(capsys: Capture, generation: str, producer: str, consumer: str, code: int = 0) -> dict[str, Any]:
-    assert main(["latency", producer, consumer, "--target", generation, "--json", "-"]) == code
-    document = json.loads(capsys.readouterr().out)
-    assert list(document) == ["schema_version", "pairs"]
-    (entry,) = document["pairs"]
-    found: dict[str, Any] = entry
+    found: dict[str, Any]
+    (found,) = document_of(capsys, "latency", producer, consumer, "--target", generation, code=code)["pairs"]
     return found
 
 
@@ -57,62 +40,8 @@ def answers(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, generation: str, lines: Sequence[str]
 ) -> tuple[int, list[Any]]:
     typed(monkeypatch, lines)
-    code = main(["latency", "-", "--target", generation, "--json", "-"])
-    return code, json.loads(capsys.readouterr().out)["pairs"]
-
-
-# ------------------------------------------------------------------------------------- against the second calculator
-
-
-def hot_register(place: Place) -> str:
-    if place.file not in File.__members__:
-        return {"LFSR_NO_CHANGE": "LFSR", "S_LFSR_NO_CHANGE": "S_LFSR"}.get(place.file, place.file)
-    file = File(place.file)
-    return f"{GROUPED[file][0] if file in GROUPED else file}{HOT}"
-
-
-def sampled(generation: str) -> list[tuple[str, str, Place, Place]]:
-    """Texts of pairs that share one register, from every slot and file alike."""
-    rng = random.Random(f"latency {generation}")
-    results, operands = defaultdict(list), defaultdict(list)
-    for place in places(generation):
-        if place.role == "accumulator" or place.read == "pc":
-            continue
-        (results if place.role == "dest" else operands)[place.read.removesuffix("_ro"), place.slot].append(place)
-    pairs = product(results.items(), operands.items())
-    strata = [(producers, consumers) for ((file, _), producers), ((read, _), consumers) in pairs if file == read]
-    found: list[tuple[str, str, Place, Place]] = []
-    while len(found) < PAIRS:
-        for producers, consumers in strata:
-            producer, consumer = rng.choice(producers), rng.choice(consumers)
-            try:
-                texts = [print_bundle(written_out(place, generation)) for place in (producer, consumer)]
-            except CastsimError:
-                continue
-            found.append((texts[0], texts[1], producer, consumer))
-    return found[:PAIRS]
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_every_kind_of_pair_is_at_the_distance_of_the_tables(
-    generation: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pairs = sampled(generation)
-    code, found = answers(capsys, monkeypatch, generation, [f"{one} -> {other}" for one, other, _, _ in pairs])
-    assert code == 0
-    operands = set()
-    for (one, other, producer, consumer), entry in zip(pairs, found, strict=True):
-        assert list(entry) == KEYS
-        given, read = described(producer), described(consumer)
-        assert entry["producer"] == one
-        assert entry["consumer"] == other
-        assert entry["register"] == hot_register(producer), (one, other)
-        given |= {"dest": HOT if producer.file in ("V", "D", "A") else 0, "acc_fp32": "acc_fp32" in one}
-        read |= {"acc_fp32": "acc_fp32" in other}
-        assert entry["distance_bundles"] == published_latency.distance(generation, given, read), (one, other, entry)
-        assert entry["consumer_operand"] == read["operand"], (one, other)
-        operands.add(entry["consumer_operand"])
-    assert {"src_a", "src_b", "src_c", "src_d", "predicate"} <= operands
+    code, document = answer_of(capsys, "latency", "-", "--target", generation)
+    return code, document["pairs"]
 
 
 # docs/reference/tpc.md section 6.1, and the published sheet's own examples: bare text, what decides, the distance.
@@ -159,7 +88,6 @@ def test_examples(
 def test_what_an_entry_says(capsys: Capture) -> None:
     line = "nop; nop; add.f16 V10, V2, V3; nop"
     entry = answer(capsys, "gaudi2", line, "mul.f16 V4, V10, V5")
-    assert list(entry) == KEYS
     assert entry["producer"] == line
     assert (entry["producer_stage"], entry["consumer_stage"], entry["entry_port"]) == ("e5", "d2", "vpu_a")
     assert entry["minimum_bundles"] is None
@@ -171,8 +99,6 @@ def test_what_an_entry_says(capsys: Capture) -> None:
     assert bypass["consumer_stage"] == "d2"
     assert "no bypass" in bypass["rule"]
 
-
-# ------------------------------------------------------------------------------------------------------- issue rules
 
 # docs/reference/tpc.md section 6.2: the smallest distance that the compiler keeps, null where nothing is said.
 BEFORE_GAUDI2 = GENERATIONS[:4]
@@ -231,36 +157,16 @@ def test_smallest_distances_by_issue_rules(
     generations: tuple[str, ...], producer: str, consumer: str, minimum: int | None, capsys: Capture
 ) -> None:
     for generation in generations:
-        code = main(["latency", producer, consumer, "--target", generation, "--json", "-"])
-        (entry,) = json.loads(capsys.readouterr().out)["pairs"]
+        code, document = answer_of(capsys, "latency", producer, consumer, "--target", generation)
+        (entry,) = document["pairs"]
         assert code == (entry is None)
         assert (None if entry is None else entry["minimum_bundles"]) == minimum, (generation, entry)
 
 
-@pytest.mark.parametrize(
-    ("generation", "producer", "consumer", "allowed"),
-    [
-        ("gaudi2", "st_l_v 0x100, V1", "lookup_1c BV32 V4, V1, 0x100", {1, 4, 5, 6}),
-        ("greco", "st_tnsr 0x0, I1, V1", "ld_tnsr V2, 0x0, I1", {1, 2, 3, 5, 6}),
-        ("gaudi", "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", {6}),
-    ],
-)
-def test_distances_that_are_allowed(generation: str, producer: str, consumer: str, allowed: set[int]) -> None:
-    chip = target(generation)
-    bundles = [parse(text, chip.dialect).bundles[0].slots for text in (producer, consumer)]
-    placed = [
-        SlottedInstruction(slot, each) for slots in bundles for slot, each in zip(Slot, slots, strict=True) if each
-    ]
-    found = pair_distance(chip, *placed)
-    assert found is not None
-    assert {distance for distance in range(1, 7) if found.allows(distance)} == allowed
-
-
-@pytest.mark.parametrize(("generations", "producer", "consumer", "minimum"), SPACED)
-def test_the_linter_keeps_the_same_distances(
-    generations: tuple[str, ...], producer: str, consumer: str, minimum: int | None
-) -> None:
+@pytest.mark.parametrize("row", SPACED)
+def test_the_linter_keeps_the_same_distances(row: tuple[tuple[str, ...], str, str, int | None]) -> None:
     """The rule of the linter that no other rule replaces, at all distances; loops and jumps have rules of their own."""
+    generations, producer, consumer, _ = row
     if any(word in f"{producer} {consumer}" for word in ("loop", "jmp", "halt")):
         return
     for generation in generations:
@@ -271,17 +177,12 @@ def test_the_linter_keeps_the_same_distances(
             for slot, each in zip(Slot, parse(text, chip.dialect).bundles[0].slots, strict=True)
             if each is not None
         ]
-        rules = [
-            rule for rule in chip.bundle_distances if not rule.linted and applies(rule, chip, placed[0], placed[1])
-        ]
+        rules = [rule for rule in chip.bundle_distances if not rule.linted and applies(rule, chip, *placed[:2])]
         for distance in range(1, 9):
             text = f"{producer}\n{nops(distance - 1)}{consumer}\n{nops(9)}{END}"
             found = {finding.rule for finding in lint(assembled(text, chip).program, chip)}
             forbidden = any(distance < rule.distance or distance in rule.excluded for rule in rules)
-            assert ("issue distance" in found) == forbidden, (generation, distance, minimum)
-
-
-# ------------------------------------------------------------------------------------------------------------ grammar
+            assert ("issue distance" in found) == forbidden, (generation, distance)
 
 
 def test_pairs_from_standard_input_keep_their_order(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,10 +214,9 @@ def test_a_line_that_cannot_be_read(
     line: str, place: str, message: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed(monkeypatch, ["mov.i32 S1, 0x1 -> st_l 0x4, S1", line, ""])
-    assert main(["latency", "-", "--target", "gaudi2"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert f"{place}:" in err or f"{place}: " in err
+    code, err = refusal(capsys, "latency", "-", "--target", "gaudi2")
+    assert code == 2
+    assert f"{place}:" in err
     assert message in err
 
 
@@ -332,28 +232,17 @@ def test_a_line_that_cannot_be_read(
     ],
 )
 def test_what_was_typed(argv: list[str], code: int, message: str, capsys: Capture) -> None:
-    assert main(["latency", *argv]) == code
-    assert message in capsys.readouterr().err
+    assert message in err_of(capsys, ["latency", *argv], code)
 
 
 def test_text_answers_first(capsys: Capture) -> None:
-    assert main(["latency", "mac.f32 V6, V1, V2", "add.f32 V6, V6, V3", "--target", "gaudi2"]) == 0
-    first, *rest = capsys.readouterr().out.splitlines()
+    words = ["latency", "mac.f32 V6, V1, V2", "add.f32 V6, V6, V3", "--target", "gaudi2"]
+    first, *rest = out_of(capsys, words).splitlines()
     assert first == "6 bundles on gaudi2: mac.f32 V6, V1, V2 -> add.f32 V6, V6, V3"
     assert rest[0].strip() == "6 bundles until V6 as src_a is up to date: written in e5, read in d2 through vpu_a"
     assert rest[1].strip() == "2 bundles at least by issue rules"
-    assert main(["latency", "mac.f32 V6, V1, V2", "add.f32 V1, V2, V3", "--target", "gaudi2"]) == 1
-    assert "the second reads nothing that the first writes" in " ".join(capsys.readouterr().out.split())
-
-
-def test_slots_tell_apart_what_several_execute(capsys: Capture) -> None:
-    bare = answer(capsys, "goya", "mov V1, V2", "mul.f32 V3, V1, V4")
-    load = answer(capsys, "goya", "mov V1, V2; nop; nop; nop", "mul.f32 V3, V1, V4")
-    assert bare["distance_bundles"] == load["distance_bundles"]
-    assert Slot.LOAD < Slot.VPU
-
-
-# ----------------------------------------------------------------------------- latencies that bind a program of bundles
+    words[2] = "add.f32 V1, V2, V3"
+    assert "the second reads nothing that the first writes" in " ".join(out_of(capsys, words, 1).split())
 
 
 TRIPS = 64
@@ -389,12 +278,6 @@ def test_a_product_that_needs_the_one_before_waits_from_trip_to_trip(target: str
     assert hidden.gained == 0
 
 
-def test_empty_bundles_that_no_result_asks_for_are_no_latency(tmp_path: Path) -> None:
-    latencies = bound(products(tmp_path, 12, (1,), "gaudi2"))
-    assert latencies.gained == 5 * TRIPS
-    assert latencies.cycles < latencies.total / 2
-
-
 @pytest.mark.parametrize(
     ("name", "producer", "consumer", "register", "lines", "distance"),
     [
@@ -406,22 +289,16 @@ def test_empty_bundles_that_no_result_asks_for_are_no_latency(tmp_path: Path) ->
 )
 def test_the_headline_names_the_chain(
     name: str, producer: str, consumer: str, register: str, lines: tuple[int, int], distance: int,
-    capsys: pytest.CaptureFixture[str], tmp_path: Path,
+    capsys: Capture, tmp_path: Path,
 ) -> None:  # fmt: skip
     path, page = PROGRAMS / f"{name}.tpc", tmp_path / "page.html"
-    assert main(["run", str(path), "--timing-only", "--html", str(page)]) == 0
-    head = capsys.readouterr().out.partition("\n\n")[0].splitlines()
-    head = head[next(number for number, line in enumerate(head) if line.startswith("Latency binds: ")) :]
-    (following,) = (line for line in head if line.startswith("next: "))
-    assert head[0].startswith(f"Latency binds: {producer}")
-    assert head[0].endswith(f"({register}, lines {lines[0]} -> {lines[1]}, {distance} bundles)")
-    assert head[1].startswith("latencies cost ")
-    assert "castsim advise" in following
-    assert "--what-if latency" in following
-    assert all(len(line) <= 80 for line in (*head[:2], following))
+    text = out_of(capsys, ["run", str(path), "--timing-only", "--html", str(page)]).partition("\n\n")[0]
+    (head,) = [line for line in text.splitlines() if line.startswith("Latency limits: ")]
+    assert head.startswith(f"Latency limits: {producer}")
+    assert head.endswith(f"({register}, lines {lines[0]} -> {lines[1]}, {distance} bundles)")
+    assert all(words in text for words in ("latencies cost ", "Next: castsim advise", "--what-if latency"))
     assert f"({register}, lines {lines[0]} -\\u003e {lines[1]}, {distance} bundles)" in page.read_text()
-    assert main(["run", str(path), "--timing-only", "--what-if", "latency", "--json", "-"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, "run", str(path), "--timing-only", "--what-if", "latency")
     longest = document["latency_bound"]["longest"]
     assert (longest["producer_line"], longest["consumer_line"]) == lines
     assert (longest["through"], longest["distance_bundles"]) == (register, distance)
@@ -433,15 +310,9 @@ def test_the_headline_names_the_chain(
 
 
 @pytest.mark.parametrize("name", ["tpc_f32_f8_143_gaudi2", "tpc_f32_bf16_packed_gaudi2", "tpc_f32_i32_pipelined_goya"])
-def test_a_pipe_that_works_most_of_the_time_stays_the_headline(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(PROGRAMS / f"{name}.tpc"), "--timing-only", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["latency_bound"] is None
-    assert main(["run", str(PROGRAMS / f"{name}.tpc"), "--timing-only"]) == 0
-    assert "Latency binds" not in capsys.readouterr().out
-
-
-def test_tiles_have_no_such_limit(capsys: pytest.CaptureFixture[str]) -> None:
-    path = PROGRAMS / "f32_to_f16.pto"
-    assert "latency" not in {gain.name for gain in what_if(path)}
-    assert main(["run", str(path), "--timing-only", "--json", "-"]) == 0
-    assert "latency_bound" not in json.loads(capsys.readouterr().out)
+def test_a_pipe_that_works_most_of_the_time_stays_the_headline(name: str, capsys: Capture) -> None:
+    words = ["run", str(PROGRAMS / f"{name}.tpc"), "--timing-only"]
+    assert document_of(capsys, *words)["latency_bound"] is None
+    assert "Latency binds" not in out_of(capsys, words)
+    document = document_of(capsys, "run", str(PROGRAMS / "f32_to_f16.pto"), "--timing-only")
+    assert "latency_bound" not in document  # tiles have no such limit

@@ -76,30 +76,26 @@ def kernel(width: Width, load: str, store: str, first: tuple[int, int], sizes: t
 
 STARTS = (0, 5, -3, -1000, 40)
 """Coordinates of a first element: whole accesses, and such that lie before, across and behind the ends."""
+ACCESSES = [("store", *each) for each in PACKS] + [("load", *each) for each in UNPACKS]
+MASKED = [each for each in ACCESSES if each[0] == "load" or each[1] == "gaudi2"]
+"""Only Gaudi2 stores under a vector predicate."""
 
 
-@pytest.mark.parametrize(("generation", "width"), PACKS, ids=id_of)
+@pytest.mark.parametrize(("access", "generation", "width"), ACCESSES, ids=id_of)
 @pytest.mark.parametrize("start", STARTS)
-def test_packed_store(generation: str, width: Width, start: int) -> None:
-    x, size = numbers(width, width.count), width.count + 20
-    text = kernel(width, "ld_tnsr", f"st_tnsr {pack_words(generation, width)}", (0, start), (width.count, size))
-    expected = np.zeros(size, x.dtype)
-    for element in range(width.count):
-        if 0 <= start + element < size:
-            expected[start + element] = x[width.lane(element)]
-    np.testing.assert_array_equal(ran(text, generation, {"x": x}).outputs["y"], expected)
-
-
-@pytest.mark.parametrize(("generation", "width"), UNPACKS, ids=id_of)
-@pytest.mark.parametrize("start", STARTS)
-def test_unpacked_load(generation: str, width: Width, start: int) -> None:
+def test_packed_store_and_unpacked_load(access: str, generation: str, width: Width, start: int) -> None:
     size = width.count + 20
-    x = numbers(width, size)
-    text = kernel(width, f"ld_tnsr {unpack_words(width)}", "st_tnsr", (start, 0), (size, width.count))
-    expected = np.zeros(width.count, x.dtype)  # outside the tensor is the padding value
-    for element in range(width.count):
-        if 0 <= start + element < size:
-            expected[width.lane(element)] = x[start + element]
+    x, expected = numbers(width, size), np.zeros(size, np.uint16 if width.narrow == 16 else np.uint8)
+    inside = [each for each in range(width.count) if 0 <= start + each < size]
+    lanes = [width.lane(each) for each in inside]
+    if access == "store":
+        x = x[: width.count]
+        text = kernel(width, "ld_tnsr", f"st_tnsr {pack_words(generation, width)}", (0, start), (width.count, size))
+        expected[[start + each for each in inside]] = x[lanes]
+    else:
+        text = kernel(width, f"ld_tnsr {unpack_words(width)}", "st_tnsr", (start, 0), (size, width.count))
+        expected = expected[: width.count]
+        expected[lanes] = x[[start + each for each in inside]]
     np.testing.assert_array_equal(ran(text, generation, {"x": x}).outputs["y"], expected)
 
 
@@ -114,31 +110,24 @@ def masked(width: Width, load: str, store: str) -> str:
     )
 
 
-@pytest.mark.parametrize(("generation", "width"), UNPACKS, ids=id_of)
+@pytest.mark.parametrize(("access", "generation", "width"), MASKED, ids=id_of)
 @pytest.mark.parametrize("polarity", ["", "!"])
-def test_unpacked_load_under_a_mask_of_the_register(generation: str, width: Width, polarity: str) -> None:
-    size = max(1, width.narrow // 8)  # a load is masked byte by byte, so whole elements are
+def test_accesses_under_a_mask_of_the_register(access: str, generation: str, width: Width, polarity: str) -> None:
+    """A load is masked byte by byte, so whole elements are."""
+    size = max(1, width.narrow // 8) if access == "load" else 1
     x, m = numbers(width, width.count), np.repeat(RNG.integers(0, 2, 256 // size), size).astype(np.uint8)
-    text = masked(width, f"ld_tnsr {unpack_words(width)} V0, 0x0, I0, {polarity}VP1", "st_tnsr 0x1, I0, V0")
-    expected = np.full(width.count, (1 << width.narrow) - 1, x.dtype)
+    load, store = "ld_tnsr V0, 0x0, I0", "st_tnsr 0x1, I0, V0"
+    if access == "load":
+        load = f"ld_tnsr {unpack_words(width)} V0, 0x0, I0, {polarity}VP1"
+    else:
+        store = f"st_tnsr {pack_words(generation, width)} 0x1, I0, V0, {polarity}VP1"
+    expected = np.full(width.count, (1 << width.narrow) - 1 if access == "load" else 0, x.dtype)
     for element in range(width.count):
         lane = width.lane(element)
         if m[lane * width.narrow // 8] != (polarity == "!"):
-            expected[lane] = x[element]
-    np.testing.assert_array_equal(ran(text, generation, {"x": x, "m": m}).outputs["y"], expected)
-
-
-@pytest.mark.parametrize("width", WIDTHS, ids=id_of)
-def test_packed_store_under_a_mask_of_the_register(width: Width) -> None:
-    x, m = numbers(width, width.count), RNG.integers(0, 2, 256).astype(np.uint8)
-    store = f"st_tnsr {pack_words('gaudi2', width)} 0x1, I0, V0, VP1"
-    text = masked(width, "ld_tnsr V0, 0x0, I0", store)
-    expected = np.zeros(width.count, x.dtype)
-    for element in range(width.count):
-        lane = width.lane(element)
-        if m[lane * width.narrow // 8]:
-            expected[element] = x[lane]
-    np.testing.assert_array_equal(ran(text, "gaudi2", {"x": x, "m": m}).outputs["y"], expected)
+            expected[lane if access == "load" else element] = x[element if access == "load" else lane]
+    found = ran(masked(width, load, store), generation, {"x": x, "m": m}).outputs["y"]
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("width", WIDTHS, ids=id_of)
@@ -158,89 +147,20 @@ def test_plain_addresses(width: Width) -> None:
     np.testing.assert_array_equal(ran(unpacked, "gaudi2", {"x": x}).outputs["y"], x[np.argsort(order)])
 
 
-DOWN = {(32, 16): ("i32", "i16"), (16, 8): ("i16", "i8"), (32, 8): ("i32", "i8"), (8, 4): ("i8", "i4")}
-
-
-@pytest.mark.parametrize(("generation", "width"), [(g, w) for g in TYPED for w in WIDTHS], ids=id_of)
-def test_linear_through_all_lanes_down_and_packed_store_is_linear(generation: str, width: Width) -> None:
-    src, dst = DOWN[width.wide, width.narrow]
-    ratio, lanes = width.wide // width.narrow, BITS // width.wide
-    x = RNG.integers(-(1 << width.narrow - 1), 1 << width.narrow - 1, width.count).astype(f"i{width.wide // 8}")
-    to = f" to_{width.narrow}" if src == "i32" else ""
-    all_lanes = "all_lanes " if src != "i8" else ""
-    text = (
-        f"// castsim: tensor 0 x in {src} [{width.count}]\n// castsim: tensor 1 y out {dst} [{width.count}]\n"
-        + "".join(f"// castsim: reg I{k + 1} = [{k * lanes}, 0, 0, 0, 0]\n" for k in range(ratio))
-        + "".join(f"ld_tnsr V{4 + k}, 0x0, I{k + 1}; nop; nop; nop\n" for k in range(ratio))
-        + f"{nops(4)}nop; nop; convert_int{width.wide} {all_lanes}rhne{to} V0, {'D' if ratio == 2 else 'A'}4, 0; nop\n"
-        + f"{nops(4)}nop; nop; nop; st_tnsr {pack_words(generation, width)} 0x1, I0, V0\n{END}"
-    )
-    found = ran(text, generation, {"x": x}).outputs["y"]
-    np.testing.assert_array_equal(found.astype(np.int64) & (1 << width.narrow) - 1, x & (1 << width.narrow) - 1)
-
-
-def test_linear_f32_to_bf16_on_gaudi_is_linear() -> None:
-    """The sequence of the vendor's cast kernel: all_lanes conversion, packed store."""
-    x = RNG.standard_normal(128).astype(np.float32)
-    text = (
-        "// castsim: tensor 0 x in f32 [128]\n// castsim: tensor 1 y out bf16 [128]\n"
-        "// castsim: reg I1 = [64, 0, 0, 0, 0]\n"
-        "ld_tnsr V4, 0x0, I0; nop; nop; nop\nld_tnsr V5, 0x0, I1; nop; nop; nop\n"
-        f"{nops(3)}nop; nop; convert.f32 all_lanes target_type=bf16 rz V0, D4; nop\n{nops(3)}"
-        f"nop; nop; nop; st_tnsr pack 0x1, I0, V0\n{END}"
-    )
-    expected = (x.view(np.uint32) >> 16).astype(np.uint16)  # toward zero drops the lower half
-    for generation in ("gaudi", "gaudib", "greco", "gaudi2"):
-        np.testing.assert_array_equal(ran(text, generation, {"x": x}).outputs["y"].view(np.uint16), expected)
-
-
-UP = {(32, 16): ("u16", "u32"), (16, 8): ("u8", "u16"), (32, 8): ("u8", "u32"), (8, 4): ("u4", "u8")}
-
-
-@pytest.mark.parametrize(("generation", "width"), UNPACKS, ids=id_of)
-def test_unpacked_load_and_all_lanes_up_is_linear(generation: str, width: Width) -> None:
-    src, dst = UP[width.wide, width.narrow]
-    ratio, lanes = width.wide // width.narrow, BITS // width.wide
-    x = numbers(width, width.count)
-    spelled = {"u8": "uint8", "u16": "uint16", "u32": "uint32"}[dst]
-    text = (
-        f"// castsim: tensor 0 x in {src} [{width.count}]\n// castsim: tensor 1 y out {dst} [{width.count}]\n"
-        + "".join(f"// castsim: reg I{k + 1} = [{k * lanes}, 0, 0, 0, 0]\n" for k in range(ratio))
-        + f"ld_tnsr {unpack_words(width)} V0, 0x0, I0; nop; nop; nop\n{nops(3)}"
-        + f"nop; nop; convert.{src} all_lanes target_type={spelled} {'D' if ratio == 2 else 'A'}4, V0; nop\n{nops(3)}"
-        + "".join(f"nop; nop; nop; st_tnsr 0x1, I{k + 1}, V{4 + k}\n" for k in range(ratio))
-        + END
-    )
-    np.testing.assert_array_equal(ran(text, generation, {"x": x}).outputs["y"], x)
-
-
-# ------------------------------------------------------------------------------------------------ text, bits, times
-
-
-@pytest.mark.parametrize(("generation", "width"), PACKS, ids=id_of)
+@pytest.mark.parametrize(("access", "generation", "width"), ACCESSES, ids=id_of)
 @pytest.mark.parametrize("half", ["", "_low", "_high"])
-def test_packed_stores_as_text_and_bits(generation: str, width: Width, half: str) -> None:
-    text = f"nop; nop; nop; st_tnsr{half} {pack_words(generation, width)} 0x1, I3, V2"
-    old = text.replace(pack_words(generation, width), " ".join(reversed(pack_words(generation, width).split())))
-    encoding = encoding_of(target(generation))
-    plainly = assemble(program(f"nop; nop; nop; st_tnsr{half} 0x1, I3, V2", generation), encoding).code
-    for written in (text, old, text.lower().replace("v2", "V2").replace("i3", "I3"), f"{text}, SP0"):
+def test_packed_accesses_as_text_and_bits(access: str, generation: str, width: Width, half: str) -> None:
+    if access == "store":
+        words, form, switch = pack_words(generation, width), "nop; nop; nop; st_tnsr{}{} 0x1, I3, V2", 1 << 2
+    else:
+        words, form, switch = unpack_words(width), "ld_tnsr{}{} V16, 0x0, I5; nop; nop; nop", 1 << 4
+    text, encoding = form.format(half, f" {words}"), encoding_of(target(generation))
+    old = text.replace(words, " ".join(reversed(words.split())))
+    for written in (text, old, text.lower().replace(" v", " V").replace(" i", " I")):
         assert plain(canonical_text(written, dialect(generation))) == plain(text)
-    code = assemble(program(text, generation), encoding).code
+    plainly, code = (assemble(program(each, generation), encoding).code for each in (form.format(half, ""), text))
     assert [plain(line.text) for line in disassemble(code, encoding).lines] == [plain(text)]
-    assert switches(code, plainly, generation, "store") == 1 << 2 | width.code << 4
-
-
-@pytest.mark.parametrize(("generation", "width"), UNPACKS, ids=id_of)
-@pytest.mark.parametrize("half", ["", "_low", "_high"])
-def test_unpacked_loads_as_text_and_bits(generation: str, width: Width, half: str) -> None:
-    text = f"ld_tnsr{half} {unpack_words(width)} V16, 0x0, I5; nop; nop; nop"
-    encoding = encoding_of(target(generation))
-    plainly = assemble(program(f"ld_tnsr{half} V16, 0x0, I5; nop; nop; nop", generation), encoding).code
-    assert plain(canonical_text(text, dialect(generation))) == plain(text)
-    code = assemble(program(text, generation), encoding).code
-    assert [plain(line.text) for line in disassemble(code, encoding).lines] == [plain(text)]
-    assert switches(code, plainly, generation, "load") == 1 << 4 | width.code << 1
+    assert switches(code, plainly, generation, access) == switch | width.code << (4 if access == "store" else 1)
 
 
 def switches(code: bytes, plainly: bytes, generation: str, slot: str) -> int:

