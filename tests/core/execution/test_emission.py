@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from kit.tpc_machine import END, nops, ran
+from kit.tpc_machine import ran
 from kit.tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError, ReadError
@@ -88,16 +88,6 @@ def test_too_many_registers() -> None:
         schedule(sequence, target("gaudi"))
 
 
-def test_many_stores_keep_clear_of_the_forbidden_distance() -> None:
-    sequence = Sequence()
-    sequence.output("y", "i32", *sequence.input("x", "i32", 8))
-    x = np.arange(1024, dtype=np.int32)
-    for name in GENERATIONS:
-        found = execute(schedule(sequence, target(name)), {"x": x})
-        np.testing.assert_array_equal(found.outputs["y"].reshape(-1), x)
-        clean(found, name)
-
-
 def test_a_setup_is_visible_to_what_follows() -> None:
     """RZ in the rounding register: a conversion in CSR mode cuts off."""
     sequence = Sequence()
@@ -113,25 +103,6 @@ def test_a_setup_is_visible_to_what_follows() -> None:
         found = execute(kernel, {"x": values}, {"mode": code})
         assert found.outputs["y"][0, :4].view(np.int32).tolist() == expected
         clean(found, "gaudi")
-
-
-@pytest.mark.parametrize("pause", [0, 1, 2, 3, 8, 40])
-def test_a_rounding_register_stays_visible(pause: int) -> None:
-    """However long nothing looks at it; from the third bundle on.
-
-    Source: docs/reference/tpc.md section 6.1, stores to the register.
-    """
-    text = f"""// castsim: tensor 0 x in f32 [64]
-// castsim: tensor 1 y out i32 [64]
-// castsim: reg S1 = 1
-ld_tnsr V0, 0x0, I0; nop; nop; nop
-{nops(4)}nop; nop; convert.f32 target_type=int32 V2, V0; nop
-nop; nop; nop; st_l mmio 0x8fc, S1
-{nops(pause)}nop; nop; convert.f32 target_type=int32 V1, V0; nop
-{nops(4)}nop; nop; nop; st_tnsr 0x1, I0, V1
-{END}"""
-    found = ran(text, "gaudi", {"x": np.full(64, 1.75, np.float32)})
-    assert set(found.outputs["y"].tolist()) == {1 if pause >= 2 else 2}
 
 
 def test_bad_arguments() -> None:

@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from kit.execution_programs import issued, kernel, moved, walk
-from kit.walker_cases import VIEWS, X32, Y16, both
-from kit.work_programs import noise, target, walked
+from kit.execution_programs import issued, kernel, walk
+from kit.walker_cases import VIEWS, both
+from kit.work_programs import target, walked
 
 from castsim.execution.interpreter.tile_allocation import lifetimes_of
 from castsim.execution.tree import instances
-from castsim.isa.errors import CastsimError, ReadError, TileError
+from castsim.isa.errors import TileError
 from castsim.isa.pto.pto_parser import parse
-from castsim.machines.mechanisms import compute_of
 from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
@@ -77,23 +75,6 @@ def test_set_validshape_beyond_the_tile(extent: tuple[int, int]) -> None:
     assert caught.value.span is not None
 
 
-def test_set_validshape_may_not_contradict_a_static_extent() -> None:
-    text = """
-%a = pto.alloc_tile valid_row = %c16 : !pto.tile_buf<vec, 16x64xf32, valid=?x64>
-pto.set_validshape %a, %c4, %c32 : !pto.tile_buf<vec, 16x64xf32, valid=?x64>
-"""
-    with pytest.raises(CastsimError, match="64"):
-        walk(kernel(text))
-
-
-@pytest.mark.parametrize("value", [-1, 17, 2**40])
-def test_valid_extent_out_of_range(value: int) -> None:
-    text = f"%m = arith.constant {value} : index\n%a = pto.alloc_tile valid_row = %m : !pto.tile_buf<vec, 16x64xf32, valid=?x64>"
-    with pytest.raises(TileError, match=str(value)) as caught:
-        walk(kernel(text))
-    assert caught.value.span is not None
-
-
 # --------------------------------------------------------------------------------------------------------- placement
 def places(text: str) -> list[int]:
     """Return where the results of casts lie that have no addresses, one tile behind the other."""
@@ -128,17 +109,6 @@ def test_level_2_capacity_is_192_kib() -> None:
         assert caught.value.span is not None
 
 
-def test_level_3_takes_addresses_as_they_are() -> None:
-    text = """
-%p = arith.constant 64 : i64
-%q = arith.constant 4096 : i64
-%a = pto.alloc_tile addr = %p : !pto.tile_buf<vec, 1x64xf32>
-%b = pto.alloc_tile addr = %q : !pto.tile_buf<vec, 1x64xf16>
-pto.tcvt ins(%a : !pto.tile_buf<vec, 1x64xf32>) outs(%b : !pto.tile_buf<vec, 1x64xf16>)
-"""
-    assert places(kernel(text)) == [4096]
-
-
 @pytest.mark.parametrize(
     ("address", "message"),
     [
@@ -151,26 +121,6 @@ def test_level_3_address_out_of_range(address: int, message: str) -> None:
     with pytest.raises(TileError, match=message) as caught:
         walk(kernel(text))
     assert caught.value.span is not None
-
-
-def test_levels_do_not_mix() -> None:
-    text = f"%p = arith.constant 64 : i64\n%a = pto.alloc_tile addr = %p : {Y16}\n%b = pto.alloc_tile : {Y16}"
-    with pytest.raises(ReadError, match="level 3"):
-        walk(kernel(text))
-
-
-def test_addresses_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tile whose address is the loop variable moves in the buffer."""
-    text = f"""
-scf.for %i = %c0 to %c4 step %c1 {{
-%o = arith.muli %i, %size : index
-%p = arith.index_cast %o : index to i64
-%a = pto.alloc_tile addr = %p : {X32}
-%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> !pto.partition_tensor_view<16x64xf32>
-pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%a : {X32})
-}}"""
-    head = f"%rows = arith.constant 64 : index\n{VIEWS}%size = arith.constant 4096 : index\n"
-    assert moved(both(kernel(head + text), monkeypatch), "tload") == [(0, 4096 * i) for i in range(4)]
 
 
 def test_tiles_of_ssa_casts_get_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,67 +137,6 @@ def test_tiles_of_ssa_casts_get_places_of_their_own(monkeypatch: pytest.MonkeyPa
     looped = f"scf.for %i = %c0 to %c3 step %c1 {{{body}}}"
     both(kernel(looped), monkeypatch)
     assert places(kernel(looped)) == [256, 384, 448] * 3
-
-
-# -------------------- tiles and entries that no program may have: each refusal with its place and what would be legal
-VEC = "!pto.tile_buf<vec, {}>"
-
-
-def alloc(kind: str) -> str:
-    return kernel(f"%t = pto.alloc_tile : {VEC.format(kind)}")
-
-
-@pytest.mark.parametrize(
-    ("kind", "message", "legal"),
-    [
-        ("0x64xf32", "tile %t of 0 rows and 64 columns is empty", None),
-        ("8x0xf32", "tile %t of 8 rows and 0 columns is empty", None),
-        ("8x64xf32, valid=9x64", "9 valid rows in a tile of 8 rows", None),
-        ("16x64xf32, slayout=row_major, fractal=100", "a tile cannot have boxes of 100 bytes", "fractal=512"),
-        ("0x64xf32, slayout=row_major", "tile %t of 0 rows and 64 columns is empty", None),
-        ("2048x64xf32, slayout=row_major", "the buffer has 196608: 327680 bytes too few", None),
-        ("8x4xf32", "8 x f32 is 16 bytes per line, not a multiple of 32", None),
-        ("4x8xf32, blayout=col_major", "is 16 bytes per line", None),
-    ],
-)
-def test_tiles_that_cannot_be(kind: str, message: str, legal: str | None):
-    with pytest.raises(CastsimError) as caught:
-        walk(alloc(kind))
-    assert message.removeprefix("8 x f32 is ") in caught.value.message
-    assert caught.value.span is not None
-    assert caught.value.span.line == 13
-    assert legal is None or legal in caught.value.legal
-
-
-T = VEC.format("8x64xf32")
-
-
-@pytest.mark.parametrize(
-    ("body", "message", "line"),
-    [
-        (f"%p = arith.constant 0 : i64\n%a = pto.alloc_tile addr = %p : {T}\n%b = pto.alloc_tile : {T}", "missing address", 15),
-        (f"%p = arith.constant 16 : i64\n%a = pto.alloc_tile addr = %p : {T}", "not 32-byte aligned", 14),
-        (f"%p = arith.constant 196608 : i64\n%a = pto.alloc_tile addr = %p : {T}", "the buffer has 196608", 14),
-        (f"%p = arith.constant 64 : i64\n%a = pto.alloc_tile addr = %p : {T}\n%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 8x64xf32, count=2>", "missing address", 15),
-        ("return %c0 : index", "declares 0 results but returns 1", 14),
-    ],
-)  # fmt: skip
-def test_addresses_and_results_that_cannot_be(body: str, message: str, line: int):
-    text = kernel(body)
-    if body.startswith("return"):
-        text = text.replace("\nreturn\n}", "\n}")
-    with pytest.raises(CastsimError) as caught:
-        walk(text)
-    assert message in caught.value.message
-    assert caught.value.span is not None
-    assert caught.value.span.line == line
-
-
-def test_an_entry_has_no_results():
-    text = "func.func @k() -> index attributes {pto.entry} {\n%c = arith.constant 1 : index\nreturn %c : index\n}\n"
-    with pytest.raises(CastsimError, match="entry function @k must return nothing") as caught:
-        parse(text)
-    assert caught.value.span is not None
 
 
 # --------------------------------------------------- level-2 placement of programs that only fit if tiles share bytes
@@ -277,12 +166,6 @@ def written(text: str) -> list[int]:
         if lowered.accesses:
             found.append(lowered.accesses[0].start)
     return found
-
-
-def test_what_fits_is_placed_one_behind_the_other() -> None:
-    text = lifetimes("\n".join([tiles(3), fill(0), step(0, 1), step(1, 2)]))
-    assert written(text) == [0, 65536, 131072]
-    assert not walked(text, target("a2a3")).warnings
 
 
 def test_a_chain_of_tiles_shares_bytes() -> None:
@@ -336,26 +219,3 @@ def test_aliases_prolong_a_life() -> None:
         ]
     )  # fmt: skip
     assert written(lifetimes(body)) == [0, 65536, 131072, 65536, 0]
-
-
-def test_values_do_not_change() -> None:
-    """The chain with and without sharing stores the same."""
-    part = "!pto.partition_tensor_view<128x128xf32>"
-    head = f"""
-%v = pto.make_tensor_view %x, shape = [%c128, %c128], strides = [%c128, %c1] : !pto.tensor_view<?x?xf32>
-%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c128, %c128] : !pto.tensor_view<?x?xf32> -> {part}
-"""
-    load, store = (
-        f"pto.tload ins(%p : {part}) outs(%t0 : {BIG})",
-        lambda last: f"pto.tstore ins(%t{last} : {BIG}) outs(%p : {part})",
-    )
-    results = []
-    for count in (2, 6):
-        chain = [step(n, n + 1) for n in range(count - 1)]
-        body = "\n".join([head, tiles(count), load, *chain, store(count - 1)])
-        executed = walked(lifetimes(body, "%x: !pto.ptr<f32>"), target("a2a3"))
-        x = np.arange(128 * 128, dtype=np.float32)
-        memory = {"x": x.view(np.uint8).copy()}
-        compute_of(target("a2a3"))(executed.tree, noise(target("a2a3")), memory)
-        results.append(memory["x"].view(np.float32) / x.clip(1) * 0.5 ** (count - 1))
-    assert np.array_equal(*results)

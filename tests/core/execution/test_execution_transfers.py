@@ -190,14 +190,6 @@ def test_int4_is_packed_in_global_memory(columns: int, load: bool) -> None:
     assert (far["x"] == 0xC3).all()
 
 
-def test_int4_part_at_an_even_offset() -> None:
-    text = transfer("s4", [4, 16], [16, 1], [1, 6], [2, 4], "!pto.tile_buf<vec, 2x32xs4, valid=2x4>", load=True)
-    memory = np.arange(32, dtype=np.uint8)  # row 1 is bytes 8 .. 15; column 6 is byte 3 of it
-    _, buffer = run(text, {"x": memory})
-    assert buffer[64:66].tolist() == [11, 12]
-    assert buffer[96:98].tolist() == [19, 20]
-
-
 @pytest.mark.parametrize(
     ("shape", "strides", "offsets", "sizes"),
     [
@@ -295,11 +287,3 @@ def test_burst_limit() -> None:
             continue
         with pytest.raises(TileError, match=r"4096 rows.*4095"):
             walk(text)
-
-
-@pytest.mark.parametrize("sizes", [[0, 8], [4, 0]])
-def test_empty_parts_move_nothing(sizes: list[int]) -> None:
-    tile = f"!pto.tile_buf<vec, 4x8xf32, valid={sizes[0]}x{sizes[1]}>"
-    text = transfer("f32", [4, 8], [8, 1], [0, 0], sizes, tile, load=True)
-    _, buffer = run(text, {"x": np.full(128, 7, np.uint8)})
-    assert not buffer.any()

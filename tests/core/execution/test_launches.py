@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from kit.micro_cases import texts
 from kit.paths import PROGRAMS
 
 from castsim import run
-from castsim.__main__ import main
 from castsim.execution.timing import WAITING, Cause
 from castsim.reports.launches import (
     InstructionLaunches,
@@ -120,30 +118,3 @@ def test_steps_of_tile_operations_add_up(path: Path) -> None:
         assert launches.cycles == launches.pipe_cycles - met_transfers(result, launches) or any(
             fmt in launches.text for fmt in ("e2m1", "e1m2", "hif8", "e4m3fn", "f16 -> f32")
         )
-
-
-def test_other_chips_have_none() -> None:
-    result = timed(PROGRAMS / "f32_to_f16.pto")
-    assert not all_launches(result.loaded.tree, result.timing, result.loaded.target)
-
-
-def test_the_documents(capsys: pytest.CaptureFixture[str]) -> None:
-    sample = str(PROGRAMS / "micro" / "masked_tail.pto")
-    assert main(["run", sample, "--timing-only", "--report", "kernel", "--json", "-", "--quiet"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    (launches,), (kernel,) = document["launches"], document["kernel"]["launches"]
-    assert document["races"] == []
-    assert sum(line["cycles"] for line in launches["lines"]) == launches["cycles"] == launches["pipe_cycles"]
-    for cause, lines in kernel["behind_causes"].items():
-        assert sum(each["cycles"] for each in lines) == document["pipes"]["V"]["causes"][cause]
-    assert {each["op"] for each in kernel["behind_causes"]["drain"]} == {
-        "launch", "vlds f32", "vcvt f32 -> f16 EVEN Z NOSAT", "vsts f16 PK_B32",
-    }  # fmt: skip
-
-
-def test_the_kernel_report_of_a_tile_program_names_its_instructions(capsys: pytest.CaptureFixture[str]) -> None:
-    tile = str(PROGRAMS / "a5_f32_to_i8_by_steps.pto")
-    assert main(["run", tile, "--timing-only", "--report", "kernel"]) == 0
-    text = capsys.readouterr().out
-    for named in ("vcvt f32 -> f16 R EVEN", "vsts PK_B32", "vtrc f32 Z", "vand b16"):
-        assert named in text

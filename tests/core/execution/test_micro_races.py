@@ -10,14 +10,14 @@ from kit.micro_cases import texts
 from kit.paths import PROGRAMS
 
 from castsim.engines import simulate
-from castsim.isa.errors import EngineError, RaceError
+from castsim.isa.errors import EngineError
 from castsim.isa.pto.micro_forms import micro_operations
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import Language, Source
 from castsim.machines.vector_function.scope_recorder import _moved, instruction_of
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
-from castsim.running.synchronisation.race_findings import REPORT, STOP, RaceKind
+from castsim.running.synchronisation.race_findings import REPORT, RaceKind
 from castsim.targets.loader import load_target
 
 SAMPLES = PROGRAMS / "micro"
@@ -152,33 +152,6 @@ def test_own_programs_have_no_races(name: str) -> None:
     assert not findings(texts()[name])
 
 
-@pytest.mark.parametrize(
-    ("body", "kinds"),
-    [
-        (load() + SCOPE + both("V", "MTE3") + store(), "read after write"),
-        (load() + both("MTE2", "V") + SCOPE + load() + both("V", "MTE3") + store(), "write after read"),
-        (load() + both("MTE2", "V") + SCOPE + load("%out") + both("V", "MTE3") + store(), "write after write"),
-        (load() + both("MTE2", "V") + SCOPE + both("V", "MTE3", 1) + store() + SCOPE, "write after read"),
-    ],
-    ids=["scope reads too early", "load overwrites what is read", "load and scope write", "scope overwrites"],
-)
-def test_a_missing_pair_of_flags_is_a_race(body: str, kinds: str) -> None:
-    loaded = load_tiles(Source("k.pto", Language.TILES, written(body)), LoadRequest("a5"))
-    with pytest.raises(RaceError) as error:
-        loaded.issue({}, RunOptions(values=False, races=STOP))
-    assert "--races report" in error.value.legal
-    assert kinds in error.value.message
-    assert "vecscope" in error.value.message
-    assert "set_flag" in error.value.message
-
-
-def test_needless_flags_are_no_race() -> None:
-    body = (
-        load() + both("MTE2", "V") + both("MTE2", "V", 1) + SCOPE + both("V", "MTE3") + both("V", "MTE3", 2) + store()
-    )
-    assert not findings(written(body))
-
-
 def test_masked_lanes_meet_nothing() -> None:
     """Eight lanes of a register: what lies behind their 32 bytes is neither needed nor written."""
     length = "%next"
@@ -195,12 +168,6 @@ def test_masked_lanes_meet_nothing() -> None:
         "%m, %rest = pto.plt_b32 %tail : i32 -> !pto.mask<b32>, i32", '%m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>'
     )
     assert RaceKind.RACE in findings(written(whole))
-
-
-def test_a_program_without_flags_waits_unless_it_is_taken_at_its_word() -> None:
-    text = written(load() + SCOPE + store())
-    assert not findings(text)
-    assert findings(text, sync="program") == [RaceKind.RACE, RaceKind.RACE]
 
 
 def test_pipes_wait_for_buffers_as_for_flags() -> None:

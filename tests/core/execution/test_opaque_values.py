@@ -113,7 +113,6 @@ BODIES = {
     ),
 }
 KNOWN = f"{move('w', '%u', load=True)}"
-WIDTH = {"x": (16, 64)}
 
 
 def saved(folder: Path, text: str) -> Path:
@@ -195,12 +194,6 @@ def test_partial_outputs_are_written_on_demand_only(tmp_path: Path, capsys: pyte
     assert not np.load(first["file"])[~computed].any()
 
 
-def test_partial_needs_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = saved(tmp_path, program(BODIES["all"]))
-    assert main(["run", str(path), "--target", "a5", "--timing-only", "--partial"]) == 2
-    assert "--partial" in capsys.readouterr().err
-
-
 # ------------------------------------------------------------------------------------------------------- the time
 
 PRODUCT = f"""scf.for %k = %c0 to %c3 step %c1 {{
@@ -230,21 +223,6 @@ def test_placeholders_take_what_they_are_said_to(cycles: tuple[int, int], target
     if cycles[0] >= 700:
         longer = run(path, target, timing_only=True, opaque={**named, "tmatmul": cycles[0] + 100})
         assert longer.cycles == runs[0].cycles + 300
-
-
-def test_report_names_what_rests_on_placeholders(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = saved(tmp_path, program(PRODUCT + BODIES["all"]))
-    command = ["run", str(path), "--target", "a2a3", "--timing-only", "--opaque", "tmatmul=5000"]
-    assert main([*command, "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)["placeholders"]
-    plain = run(path, "a2a3", timing_only=True).cycles
-    assert found["cycles_without_them"] == plain
-    assert {each["op"]: each["cycles_each"] for each in found["operations"]} == {"tmatmul": 5000, "tmov": 0}
-    assert main(command) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert f"at least {plain:,} cycles; {sum(each['executions'] for each in found['operations'])} operations" in text
-    assert f"are not modelled; --opaque adds {found['cycles_resting_on_them']:,} of" in text
-    assert "the total omits the time of tmov" in text
 
 
 @pytest.mark.parametrize(
@@ -315,23 +293,6 @@ def test_queues_between_cores(target: str, tmp_path: Path):
     assert not found.partial["y"].computed.any()
     assert [*found.outputs] == ["z"]
     assert run(path, target, timing_only=True, opaque={"tpop_from_aic": 90000}).cycles > 90000
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_what_goes_to_another_core_waits_for_what_makes_it(target: str, tmp_path: Path):
-    path = saved(tmp_path, program(QUEUE + STORED))
-    operations = run(path, target, timing_only=True).timing.operations
-    (push,) = (each for each in operations if each.name == "tpush_to_aic")
-    made = max(each.end for each in operations if "add" in each.name)
-    assert push.end >= made > 0
-
-
-@pytest.mark.parametrize("broken", ["\n  (", " (\n    "])
-def test_operands_of_a_queue_may_stand_on_the_next_line(broken: str):
-    """As printers of the vendor's compiler write them."""
-    there = QUEUE.replace(" (c2v", f"{broken}c2v")
-    assert there != QUEUE
-    assert parse(program(there)).functions[0].body == parse(program(QUEUE)).functions[0].body
 
 
 def test_operations_between_cores_are_printed_as_they_are_read():

@@ -38,8 +38,6 @@ def pair(first, second, *between) -> tuple[Builder, Tree]:
 
 LOAD = ("MTE2", access(0, 64, True))
 CAST = ("V", access(0, 64), access(128, 32, True))
-STORE = ("MTE3", access(128, 32))
-MTE2_V = (lambda b: b.set("MTE2", "V"), lambda b: b.wait("MTE2", "V"))
 
 
 # ------------------------------------------------------------------------------------------------- between pipes
@@ -58,37 +56,6 @@ def test_a_race_says_who_where_and_what_is_missing():
 
 
 @pytest.mark.parametrize(
-    "between",
-    [
-        MTE2_V,
-        (lambda b: b.barrier(),),
-        # By way of the store pipe: its signal carries what it has waited for.
-        (
-            lambda b: b.set("MTE2", "MTE3"), lambda b: b.wait("MTE2", "MTE3"), lambda b: b.set("MTE3", "V"),
-            lambda b: b.wait("MTE3", "V"),
-        ),
-        # The scalar unit waits, and issues the rest only then.
-        (lambda b: b.set("MTE2", "S"), lambda b: b.wait("MTE2", "S")),
-    ],
-)  # fmt: skip
-def test_what_orders_two_pipes(between):
-    assert kinds(pair(LOAD, CAST, *between)[1]) == []
-
-
-@pytest.mark.parametrize(
-    "between",
-    [
-        (lambda b: b.barrier("V"),),
-        (lambda b: b.barrier("MTE2"),),
-        (lambda b: b.set("V", "MTE2"), lambda b: b.wait("V", "MTE2")),
-        (lambda b: b.set("MTE2", "MTE3"), lambda b: b.wait("MTE2", "MTE3")),
-    ],
-)
-def test_what_does_not(between):
-    assert kinds(pair(LOAD, CAST, *between)[1]) == [RaceKind.RACE]
-
-
-@pytest.mark.parametrize(
     ("first", "second", "words"),
     [
         (access(0, 64), access(32, 64, True), "bytes 32 .. 63 while work on V (k.pto:1:3) on V may still read them"),
@@ -101,15 +68,6 @@ def test_what_does_not(between):
 def test_bytes_and_directions_decide(first, second, words):
     races = found(pair(("V", first), ("MTE3", second))[1])
     assert [words in race.message for race in races] == ([True] if words else [])
-
-
-def test_halves_of_columns_do_not_meet():
-    # 16 rows of 128 bytes: one tile has the left 64 bytes of each, the other the right ones.
-    left, right = access(0, 64, True, (16, 128)), access(64, 64, False, (16, 128))
-    assert kinds(pair(("MTE2", left), ("MTE3", right))[1]) == []
-    (race,) = found(pair(("MTE2", left), ("MTE3", access(60, 64, False, (16, 128))))[1])
-    assert race.region is not None and race.region.end - race.region.start == 4
-    assert race.region.start % 128 == 60
 
 
 # -------------------------------------------------------------------------------------------------- the vector pipe
@@ -128,24 +86,6 @@ def test_dependent_vector_instructions_need_a_barrier_where_the_target_says_so(f
     assert kinds(tree, A5) == []
     assert kinds(pair(("V", first), ("V", second), lambda b: b.barrier("V"))[1]) == []
     assert kinds(pair(("V", first), ("V", second), lambda b: b.set("V", "V"), lambda b: b.wait("V", "V"))[1]) == []
-
-
-def test_a_vector_write_after_a_read_needs_none():
-    assert kinds(pair(("V", access(0, 32)), ("V", access(0, 32, True)))[1]) == []
-
-
-def test_scratch_of_one_cast_written_by_the_next():
-    scratch = (access(512, 64), access(512, 64, True))
-    casts = ("V", access(0, 32, True), access(64, 32), *scratch), ("V", access(128, 32, True), access(64, 32), *scratch)
-    (missing,) = found(pair(*casts)[1])
-    assert missing.kind is RaceKind.MISSING_BARRIER
-    load = ("MTE2", access(540, 4, True))
-    (race,) = found(pair(casts[0], load)[1])
-    assert "writes ub bytes 540 .. 543" in race.message
-
-
-def test_transfers_of_one_pipe_are_in_order():
-    assert kinds(pair(("MTE2", access(0, 64, True)), ("MTE2", access(0, 64, True)))[1]) == []
 
 
 # --------------------------------------------------------------------------------------------------------- flags
@@ -170,15 +110,6 @@ def test_two_pipes_that_wait_for_each_other():
         "deadlock: V waits for flag MTE3 -> V id 0 (k.pto:1:3), set after what MTE3 waits for; "
         "MTE3 waits for flag V -> MTE3 id 0 (k.pto:3:3), set after what V waits for"
     )
-
-
-def test_a_wait_may_come_before_its_signal():
-    builder = Builder()
-    tree = builder.tree(
-        builder.wait("MTE2", "V"), builder.work("V", access(0, 32)),
-        builder.work("MTE2", access(64, 32, True)), builder.set("MTE2", "V"), builder.barrier(),
-    )  # fmt: skip
-    assert found(tree) == []
 
 
 def test_a_flag_never_waited_for_and_one_set_twice():
@@ -273,21 +204,6 @@ def test_bytes_that_nothing_wrote():
     for read, gaps in ((access(0, 16, False, (4, 32)), 0), (access(96, 16), 0), (access(16, 4), 1), (access(0, 48), 1)):
         items = (builder.work("MTE2", rows), builder.work("MTE3", read))
         assert len(unwritten(*items, builder=builder)) == gaps
-
-
-def test_scratch_and_global_memory_hold_what_they_hold():
-    builder = Builder()
-    scratch = (access(512, 64), access(512, 64, True))
-    items = (builder.work("V", access(0, 4, True), access(0, 4, space=GlobalSpace.of("x")), *scratch),)
-    assert unwritten(*items, builder=builder) == []
-
-
-def test_what_earlier_trips_wrote_is_written():
-    builder = Builder()
-    block = Block((builder.work("MTE2", access(0, 64, True)),))
-    loop = Loop(100, block, steps_of(block, (64,)))
-    assert unwritten(loop, builder.work("MTE3", access(0, 6400)), builder=builder) == []
-    assert len(unwritten(loop, builder.work("MTE3", access(0, 6401)), builder=builder)) == 1
 
 
 def test_what_an_opaque_instruction_may_have_written_is_not_missed():

@@ -15,7 +15,7 @@ from makers.expected_files import PROGRAMS
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.isa.errors import EngineError, RaceError, WarningKind, of_kind
+from castsim.isa.errors import WarningKind, of_kind
 from castsim.running.program_loading import load_program
 from castsim.running.synchronisation.race_detector import find_races
 from castsim.running.synchronisation.race_findings import RaceFinding, RaceKind
@@ -69,11 +69,6 @@ def names(finding: RaceFinding, line: str) -> bool:
     )
 
 
-def test_samples_with_flags_are_there():
-    assert len({name for name, _ in CASES}) >= 4
-    assert len(CASES) >= 40
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_intact_programs_have_no_races(name):
     assert findings(PROGRAMS / f"{name}.pto", scalars(name), "insert") == ()
@@ -88,32 +83,6 @@ def test_without_any_one_flag_or_barrier_there_is_a_report_that_names_it(name, l
     path, text = without(name, line, tmp_path)
     found = findings(path, scalars(name))
     assert any(names(finding, text) for finding in found), [finding.sentence for finding in found]
-
-
-def test_samples_of_all_folders_are_looked_at():
-    assert any("/" in name for name in NAMES)
-
-
-@pytest.mark.parametrize(("name", "line"), CASES[:: max(1, len(CASES) // 6)])
-def test_the_command_line_refuses_it_or_reports_it(name, line, tmp_path, capsys):
-    path, _ = without(name, line, tmp_path)
-    args = [word for key, value in scalars(name).items() for word in ("--arg", f"{key}={value}")]
-    args += ["--sync", "program"]
-    assert main(["run", str(path), "--timing-only", *args]) == 1
-    refused = capsys.readouterr().err
-    assert refused.startswith("error: ")
-    first = findings(path, scalars(name))[0]
-    assert first.sentence.replace(f" ({first.spans[-1]})", "") in refused  # the place stands before the message
-    stuck = first.kind is RaceKind.DEADLOCK
-    assert main(["run", str(path), "--timing-only", "--races", "report", *args]) == 1
-    told = capsys.readouterr()
-    assert ("deadlock" in told.err) if stuck else (f"{first.kind}: " in told.out)
-    assert main(["run", str(path), "--timing-only", "--races", "ignore", *args]) == (1 if stuck else 0)
-
-
-def test_the_errors_are_of_two_classes():
-    assert (RaceError.kind, RaceError.exit_code) == ("race", 1)
-    assert EngineError.exit_code == 1
 
 
 WIDE, COLUMN = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.paths import VECTORS
 from kit.strided_works import TARGET, cycles, tile, work
 from kit.work_programs import (
     NATIVE,
@@ -23,7 +22,6 @@ from kit.work_programs import (
     walked,
 )
 
-from castsim import run
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.running.synchronisation.race_detector import find_races
@@ -179,18 +177,6 @@ def test_a_ramp_without_tmp_is_work_of_the_scalar_unit(name: str) -> None:
     assert long - short == 2 * 64
 
 
-def test_a_race_with_the_scalar_unit_is_found() -> None:
-    """A program with flags of its own that forgets the one from S to V."""
-    d, x = Spot("d", "i32", 1, 64, 0), Spot("x", "i32", 1, 64, 1024)
-    event = "[#pto.pipe<PIPE_S>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID0>]"
-    for flags, races in (("", 1), (f"pto.set_flag{event}\npto.wait_flag{event}", 0)):
-        body = "\n".join(
-            [statement("tci", [S], d), flags, statement("tadd", [d, d], x), "pto.barrier #pto.pipe<PIPE_ALL>"]
-        )
-        tree = walked(program(body, [d, x], {"s": ("0", "i32")}), target("a5")).tree
-        assert len(find_races(tree, target("a5"))) == races
-
-
 F, G = Spot("f", "f32", 8, 64, 0), Spot("g", "f32", 8, 32, 4096)
 N, H = Spot("i", "i32", 8, 64, 8192), Spot("h", "i16", 8, 64, 16384)
 D, R = Spot("d", "f32", 8, 64, 24576), Spot("r", "i32", 1, 64, 32768)
@@ -229,41 +215,3 @@ def test_refusals(operation: str, name: str, message: str) -> None:
         walked(program(operation, EVERY, scalars), target(name))
     assert message in str(caught.value), caught.value
     assert caught.value.span is not None
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_nothing_valid_is_no_work(name: str) -> None:
-    empty = Spot("e", "f32", 8, 64, 40960, (0, 64))
-    for operation in (
-        statement("tconcat", [empty, empty], Spot("q", "f32", 8, 128, 45056, (0, 128))),
-        statement("ttrans", [empty], D),
-    ):
-        text = program(operation, [*EVERY, empty, Spot("q", "f32", 8, 128, 45056, (0, 128))])
-        before = noise(target(name))
-        assert np.array_equal(computed(text, target(name), before), before)
-
-
-def test_the_option_of_ramps() -> None:
-    fast = target("a5", ("ramp_without_tmp", "vector"))
-    assert estimate_tile_operation("tci", "i32", 1, 1024, target=fast) == estimate_tile_operation(
-        "tci", "i32", 1, 1024, target="a5", scratch=True
-    )
-
-
-OWN = VECTORS / "pto_own"
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_a_kernel_that_reverses_a_row(name: str) -> None:
-    """out[j] = f16(in[63 - j]), by descending numbers."""
-    given = np.random.default_rng(7).standard_normal((1, 64)).astype("<f4")
-    result = run(OWN / "gather_pairs.pto", name, inputs={"in": given})
-    assert np.array_equal(result.outputs["out"].view("<f2").reshape(-1), given[0, ::-1].astype("<f2"))
-    assert result.cycles > 0
-
-
-def test_a_kernel_that_joins_transposed_tiles() -> None:
-    given = np.random.default_rng(8).standard_normal((16, 8)).astype("<f4")
-    result = run(OWN / "transpose_concat.pto", inputs={"in": given})
-    found = result.outputs["out"].view("<f4").reshape(8, 32)
-    assert np.array_equal(found, np.concatenate([given.T, given.T], axis=1))

@@ -24,7 +24,6 @@ from castsim.targets.loader import load_target
 
 ROWS, COLS = 16, 64
 NAMES = {"f32": ("a", "b"), "f16": ("h",)}
-STEP = {"f32": 8, "f16": 16}  # columns of a block of 32 bytes
 
 
 def tile_type(element: str, rows: int, cols: int, valid: tuple[int, int] | None = None) -> str:
@@ -240,34 +239,6 @@ def test_values_without_whole_tile_conversions(target: str, seed: int, tmp_path:
     )
 
 
-LOOP = """
-%a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
-%b = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf16>
-%vx = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%vy = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf16>
-%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
-%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view<16x64xf16>
-pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%a : !pto.tile_buf<vec, 16x64xf32>)
-scf.for %i = %c0 to %c16 step %c1 {
-  %n = arith.addi %i, %c1 : index
-  %r = pto.subview %a[%i, %c0] sizes [1, 64] valid [%c1, %n] : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 1x64xf32, valid=1x?>
-  %s = pto.subview %b[%i, %c0] sizes [1, 64] valid [%c1, %n] : !pto.tile_buf<vec, 16x64xf16> -> !pto.tile_buf<vec, 1x64xf16, valid=1x?>
-  pto.tcvt ins(%r : !pto.tile_buf<vec, 1x64xf32, valid=1x?>) outs(%s : !pto.tile_buf<vec, 1x64xf16, valid=1x?>)
-}
-pto.tstore ins(%b : !pto.tile_buf<vec, 16x64xf16>) outs(%py : !pto.partition_tensor_view<16x64xf16>)
-"""
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_row_that_moves_with_the_loop(target: str, tmp_path: Path):
-    file = kernel_file(tmp_path, kernel(LOOP))
-    x = np.arange(1024, dtype=np.float32).reshape(16, 64)
-    found = run(file, target, inputs={"x": x}, races="ignore")  # elements right of the diagonal stay zero
-    rows, cols = np.indices(x.shape)
-    np.testing.assert_array_equal(found.outputs["y"], np.where(cols <= rows, x, 0).astype(np.float16))
-    assert found.cycles == run(file, target, inputs={"x": x}, races="ignore", engine="event").cycles
-
-
 WHOLE = "!pto.tile_buf<vec, 8x64xf32>"
 
 
@@ -307,48 +278,6 @@ def refused(
 def test_parts_that_cannot_be(body: str, message: str, target: str, tmp_path: Path):
     error = refused(f"%f = arith.constant 2.0 : f32\n{body}", target, tmp_path, ", %n: index", {"n": 5})
     assert message in error.message
-
-
-def test_a_part_can_have_no_elements_and_lies_anywhere(tmp_path: Path):
-    body = f"%s = pto.subview %t[%c8, %c0] sizes [8, 64] valid [%c0, %c0] : {WHOLE}\n%f = arith.constant 2.0 : f32\n"
-    kind = "!pto.tile_buf<vec, 8x64xf32, valid=0x0>"
-    file = kernel_file(
-        tmp_path, kernel(f"%t = pto.alloc_tile : {WHOLE}\n{body}pto.tmuls ins(%s, %f : {kind}, f32) outs(%s : {kind})")
-    )
-    for target in TARGETS:
-        assert run(file, target, timing_only=True).cycles < 20
-
-
-HALVES = """
-%f = arith.constant 2.0 : f32
-%t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
-%v = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%w = pto.make_tensor_view %y, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x64xf32>
-%q = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c8, %c32] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x32xf32>
-%l = pto.subview %t[%c0, %c0] sizes [8, 32] : !pto.tile_buf<vec, 8x64xf32>
-%r = pto.subview %t[%c0, %c32] sizes [8, 32] : !pto.tile_buf<vec, 8x64xf32>
-pto.tload ins(%p : !pto.partition_tensor_view<8x64xf32>) outs(%t : !pto.tile_buf<vec, 8x64xf32>)
-pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
-pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
-pto.set_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]
-pto.wait_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]
-pto.tmuls ins({0}, %f : !pto.tile_buf<vec, 8x32xf32>, f32) outs({0} : !pto.tile_buf<vec, 8x32xf32>)
-pto.tstore ins(%r : !pto.tile_buf<vec, 8x32xf32>) outs(%q : !pto.partition_tensor_view<8x32xf32>)
-pto.barrier <PIPE_ALL>
-"""
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_only_halves_that_share_bytes_race(target: str, tmp_path: Path):
-    file = tmp_path / "k.pto"
-    x = np.arange(512, dtype=np.float32).reshape(8, 64)
-    file.write_text(kernel(HALVES.format("%l"), "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
-    found = run(file, target, inputs={"x": x})
-    np.testing.assert_array_equal(found.outputs["y"].reshape(-1)[:32], x[0, 32:])
-    file.write_text(kernel(HALVES.format("%r"), "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
-    with pytest.raises(CastsimError, match=r"ub bytes 128 \.\. 255"):
-        run(file, target, inputs={"x": x})
 
 
 def test_a_tile_is_in_use_as_long_as_its_parts_are():

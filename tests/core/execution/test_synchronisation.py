@@ -13,19 +13,16 @@ from pathlib import Path
 
 import pytest
 from core.execution.sync_random import LARGE, SMALL, Maker
-from kit.cli_programs import LOOP, NARROW, before, changed, written
+from kit.cli_programs import LOOP, before, changed, written
 from kit.paths import PROGRAMS
 from kit.sample_arguments import argument_words, scalars
-from makers.expected_reports import derivation_facts
 from oracle_races import judge
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.engines import simulate
 from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.timing import Cause
-from castsim.execution.tree import Tree, elements, instances
-from castsim.isa.errors import ReadError
+from castsim.execution.tree import Tree
 from castsim.isa.pto import program as nodes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
@@ -190,32 +187,7 @@ EXAMPLES = (
 """Of the worked examples; the rule decides nothing about them."""
 
 
-@pytest.mark.parametrize("seed", range(100, 112))
-def test_the_engine_runs_it_to_the_end(seed: int) -> None:
-    for tree in trees(Maker(seed, SMALL).text(), A3, RUNS[3:5]):
-        assert simulate(tree, A3, engine="event").total == simulate(tree, A3, engine="fast").total > 0
-
-
 # ------------------------------------------------------------------------------------------------- no value takes part
-@pytest.mark.parametrize("seed", range(40, 50))
-def test_flags_are_the_same_whatever_the_arguments(seed: int) -> None:
-    """The program is synchronised before any argument is known: of all runs only the counts differ."""
-    parsed = parse(Maker(seed, SMALL).text(), "k.pto")
-    found = []
-    for given in RUNS:
-        made = insert(parsed.functions[0], lowerer_of(A3), A3)
-        ran = execute(parsed, made.function, lowerer_of(A3), dict(zip("nmcd", given, strict=True)))
-        notes = noted(made, ran).notes
-        found.append([(note.text, note.place, note.span) for note in notes])
-        # What stands at the ends of the function is executed once, whatever the loops do.
-        assert notes[-1].text == "pto.barrier <PIPE_ALL>" and notes[-1].times == 1
-        counted = sum(note.times for note in notes)
-        assert counted == sum(ran.tree.instructions[n].inserted for n in _executed(ran.tree))
-    assert all(each == found[0] for each in found)
-
-
-def _executed(tree: Tree) -> list[int]:
-    return [lowered.instruction for lowered, _ in instances(tree)]
 
 
 def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
@@ -226,9 +198,6 @@ def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ the rules
-def test_a_program_of_one_operation_gets_only_the_end() -> None:
-    assert listing("tload p x") == ["tload", "+ barrier ALL"]
-    assert inserted("func.func @k() attributes {pto.entry} {\nreturn\n}\n").inserts == ()
 
 
 def test_the_end_may_be_a_flag() -> None:
@@ -298,12 +267,6 @@ def test_a_barrier_stands_for_a_flag_without_an_id() -> None:
     lines = listing(f"for 0 {{\n{body}\n}}", scarce(A3, 1))
     assert lines.count("+ barrier ALL") > 1
     assert not [line for line in lines if "#" in line and not line.endswith("#0")]
-
-
-def test_instructions_of_the_tree_are_marked() -> None:
-    tree = trees(Maker(3, SMALL).text(), A3, RUNS[3:4])[0]
-    assert all(bool(each.spelling) == each.inserted for each in tree.instructions)
-    assert len(list(elements(tree.root))) > 0
 
 
 # ------------------------------------------------------------------------------------------------------ the matrix unit
@@ -376,23 +339,6 @@ def test_the_listing_is_the_program_with_marked_lines(tmp_path, capsys):
     assert any("return" in line and lines[k - 1].endswith("pto.barrier <PIPE_ALL>") for k, line in enumerate(lines))
 
 
-def test_the_listed_program_says_itself_what_was_inserted(tmp_path, capsys):
-    """Marked lines without their marks are a program that runs alike, cycle by cycle, and is taken at its word."""
-    for text in (NARROW, LOOP):
-        lines = shown(capsys, written(tmp_path, text), "--show-sync")
-        found = iter(marked(lines))
-        source = text.splitlines()
-        first = next(k for k, line in enumerate(lines) if "func.func" in line)
-        listed = [line for line in lines[first:] if line[:5].strip().isdigit() or line.startswith("    + ")]
-        body = [next(found) if line.startswith("    + ") else source[int(line[:5]) - 1] for line in listed]
-        start, end = int(listed[0][:5]) - 1, int(listed[-1][:5])
-        own = written(tmp_path, "\n".join([*source[:start], *body, *source[end:]]), "own.pto")
-        inserted = run(written(tmp_path, text), timing_only=True)
-        explicit = run(own, timing_only=True)
-        assert explicit.loaded.synchronised is None
-        assert (explicit.cycles, explicit.pipes) == (inserted.cycles, inserted.pipes)
-
-
 def test_json_names_every_inserted_instruction(tmp_path, capsys):
     assert main(["run", written(tmp_path, LOOP), "--timing-only", "--json", "-", "--quiet"]) == 0
     found = json.loads(capsys.readouterr().out)["synchronisation"]
@@ -416,20 +362,6 @@ def test_interlock_is_the_ideal_order(tmp_path, capsys):
     assert "synchronisation: nothing inserted, the instructions wait for each other's bytes" in lines
 
 
-def test_the_cast_itself_takes_what_it_took(tmp_path):
-    """The cycles of a 4 x 64 cast (docs/reference/a2a3.md section 6.2) hold whoever synchronises.
-
-    They begin with the write of CTRL and end with the results of the last of four repeats.
-    """
-    facts = derivation_facts("a2a3")
-    taken = facts["control"] + facts["issue"] + facts["vconv_f322f16"](1) + 3 + facts["drain"]
-    for sync in ("insert", "interlock"):
-        result = run(written(tmp_path), timing_only=True, sync=sync)
-        tree = result.loaded.tree
-        (cast,) = [e for e in result.timing.executions if tree.instructions[e.instruction].text.startswith("tcvt")]
-        assert cast.end - cast.start == taken
-
-
 def test_flags_of_the_program_are_left_alone(tmp_path, capsys):
     path = written(tmp_path, changed("    pto.tcvt", "    pto.barrier <PIPE_ALL>\n    pto.tcvt", FLAGGED))
     text = before("pto.tstore", "pto.barrier <PIPE_ALL>", (tmp_path / "kernel.pto").read_text())
@@ -439,26 +371,6 @@ def test_flags_of_the_program_are_left_alone(tmp_path, capsys):
     with_flag = before("return", "pto.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", text)
     with_flag = before("pto.tload", "pto.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", with_flag)
     assert run(written(tmp_path, with_flag, "f.pto"), timing_only=True).loaded.synchronised is None
-
-
-def test_barriers_of_the_program_are_no_flags(tmp_path, capsys):
-    """The tool does not see them: it inserts what it would without."""
-    assert marked(shown(capsys, written(tmp_path, FLAGGED), "--show-sync")) == marked(
-        shown(capsys, written(tmp_path), "--show-sync")
-    )
-
-
-def test_a_barrier_before_every_operation(tmp_path, capsys):
-    lines = shown(capsys, written(tmp_path, LOOP), "--show-sync", "--sync", "barriers")
-    assert marked(lines) == [
-        "pto.barrier <PIPE_ALL>  // 4 times", "pto.barrier <PIPE_ALL>  // 4 times", "pto.barrier <PIPE_ALL>",
-        "pto.barrier <PIPE_ALL>",
-    ]  # fmt: skip
-
-
-def test_own_flags_and_interlock_exclude_each_other(tmp_path, capsys):
-    assert main(["run", written(tmp_path, FLAGGED), "--timing-only", "--sync", "interlock"]) == 2
-    assert "@narrow already has flags or barriers" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------ `castsim run --emit-sync`
@@ -522,14 +434,6 @@ def test_what_cannot_be_saved(tmp_path, capsys):
         assert message in capsys.readouterr().err
         assert Path(path).read_text() == text
         assert not Path(saved).exists()
-
-
-@pytest.mark.parametrize(("option", "value"), [("--sync", "none"), ("--races", "maybe")])
-def test_unknown_words_are_refused_with_the_known_ones(option, value, tmp_path, capsys):
-    assert main(["run", written(tmp_path), "--timing-only", option, value]) == 2
-    assert "legal: " in capsys.readouterr().err
-    with pytest.raises(ReadError):
-        run(written(tmp_path), timing_only=True, **{option[2:]: value})
 
 
 # -------- the worked examples of docs/reference/pto.md section 5, line by line: flags that depend on the text alone

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.work_model import APART, TYPES, Model, special
+from kit.work_model import TYPES
 from kit.work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 from castsim.engines import simulate
 from castsim.execution.interpreter import interpreter
 from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.tree import Loop, instances
-from castsim.isa.errors import TileError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import compute_of, lowerer_of
@@ -53,36 +52,6 @@ def test_views_of_another_shape_are_the_same_bytes(name: str) -> None:
     after = computed(text, target(name), before)
     assert np.array_equal(a.get(after), x - x.max(axis=1)[:, None])
     assert len(list(instances(walked(text, target(name)).tree))) == 3
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_a_view_of_other_elements_keeps_the_bits(name: str) -> None:
-    a, i = Spot("a", "f32", 2, 64, 0), Spot("i", "i32", 2, 64, 0)
-    body = f"%i = pto.bitcast %a : {a.type} -> {i.type}\n{statement('tadds', [i, ('s', 'i32')], i)}"
-    x = special("f32", (2, 64), 3)
-    before = noise(target(name))
-    a.put(before, x)
-    after = computed(program(body, [a], {"s": ("1", "i32")}), target(name), before)
-    assert np.array_equal(i.get(after), x.view(np.int32) + 1)
-
-
-def test_an_alias_of_a_tile_that_a_loop_moves() -> None:
-    column, row = "!pto.tile_buf<vec, 8x1xf32, blayout=col_major>", "!pto.tile_buf<vec, 1x8xf32>"
-    body = f"""
-scf.for %i = %c0 to %c4 step %c1 {{
-  %n = arith.index_cast %i : index to i64
-  %k = arith.constant 32 : i64
-  %at = arith.muli %n, %k : i64
-  %t = pto.alloc_tile addr = %at : {column}
-  %r = pto.treshape %t : {column} -> {row}
-  pto.texp ins(%r : {row}) outs(%r : {row})
-}}"""
-    x = np.linspace(-2, 2, 32, dtype=F32)
-    buffer = noise(target("a5"))
-    buffer[:128].view(F32)[:] = x
-    expected = buffer.copy()
-    expected[:128].view(F32)[:] = np.exp(x.astype(float)).astype(F32)
-    assert np.array_equal(computed(kernel(body), target("a5"), buffer), expected)
 
 
 # ---------------------------------------------------------------------------------------------------------- loops
@@ -142,63 +111,6 @@ scf.for %i = %c0 to %c5 step %c1 {{
     assert np.array_equal(a.get(computed(kernel(body), target(name), before)), start + 3 * (0 + 1 + 2 + 3 + 4))
     monkeypatch.setattr(interpreter, "fold", lambda trips: [item for trip in trips for item in trip.items])
     assert np.array_equal(a.get(computed(kernel(body), target(name), before)), start + 30)
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_valid_regions_that_change(name: str) -> None:
-    """set_validshape: the last block of a loop is shorter."""
-    kind = "!pto.tile_buf<vec, 4x64xf32, valid=?x64>"
-    body = f"""
-%at_a = arith.constant 0 : i64
-%a = pto.alloc_tile addr = %at_a valid_row = %c4 : {kind}
-pto.tadds ins(%a, %one : {kind}, f32) outs(%a : {kind})
-pto.set_validshape %a, %c2, %c64 : {kind}
-pto.tadds ins(%a, %one : {kind}, f32) outs(%a : {kind})
-"""
-    a = Spot("a", "f32", 4, 64, 0)
-    before = noise(target(name))
-    a.put(before, np.zeros((4, 64), F32))
-    after = computed(kernel("%one = arith.constant 1.0 : f32\n" + body), target(name), before)
-    assert a.get(after).tolist() == [[2.0] * 64] * 2 + [[1.0] * 64] * 2
-    with pytest.raises(TileError, match="5 valid rows in a tile of 4 rows"):
-        walked(kernel("%one = arith.constant 1.0 : f32\n" + body.replace("%a, %c2", "%a, %c5")), target(name))
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_tiles_are_not_carried_but_views_are(name: str) -> None:
-    """Views carried around a loop and yielded by a branch; the other view is loaded from then on."""
-    part = "!pto.partition_tensor_view<1x64xf32>"
-    tile = "!pto.tile_buf<vec, 1x64xf32>"
-    body = f"""
-%v = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%w = pto.make_tensor_view %y, shape = [%c1, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> {part}
-%q = pto.partition_view %v, offsets = [%c5, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> {part}
-%o = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> {part}
-%zero = arith.constant 0.0 : f32
-%s = pto.alloc_tile : {tile}
-%t = pto.alloc_tile : {tile}
-pto.texpands ins(%zero : f32) outs(%s : {tile})
-%r = scf.for %i = %c0 to %c4 step %c1 iter_args(%now = %p) -> ({part}) {{
-  pto.tload ins(%now : {part}) outs(%t : {tile})
-  pto.tadd ins(%s, %t : {tile}, {tile}) outs(%s : {tile})
-  %late = arith.cmpi sgt, %i, %c0 : index
-  %next = scf.if %late -> ({part}) {{
-    scf.yield %q : {part}
-  }} else {{
-    scf.yield %p : {part}
-  }}
-  scf.yield %next : {part}
-}}
-pto.tload ins(%r : {part}) outs(%t : {tile})
-pto.tadd ins(%s, %t : {tile}, {tile}) outs(%s : {tile})
-pto.tstore ins(%s : {tile}) outs(%o : {part})
-"""
-    x = np.random.default_rng(2).integers(-99, 99, (8, 64)).astype(F32)
-    memory = {"x": x.view(np.uint8).ravel().copy(), "y": np.zeros(256, np.uint8)}
-    executed = walked(kernel(body, "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"), target(name))
-    compute_of(target(name))(executed.tree, noise(target(name)), memory)
-    assert np.array_equal(memory["y"].view(F32), 2 * x[0] + 3 * x[5])
 
 
 # ------------------------------------------------------------------------------------------------ random programs
@@ -274,22 +186,3 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
     again = noise(chip, 3)
     compute_of(chip)(synchronised.tree, again, {})
     assert np.array_equal(after, again)
-
-
-def test_the_model_has_the_function_of_every_operation() -> None:
-    assert set(VECTOR_OPERATIONS) > APART
-    for mnemonic in TYPES.keys() - {"tcmp", "tcmps", "tsel", "tsels", "texpands", "trowexpand", "tcolexpand"}:
-        assert Model("f32", "a5").function(VECTOR_OPERATIONS[mnemonic].function or "")
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_every_operation_belongs_to_the_vector_pipe(name: str) -> None:
-    """Also where masks are written behind the last vector instruction."""
-    a, t, d = (Spot(n, "f32", 4, 64, at, (4, 50)) for n, at in (("a", 0), ("t", 4096), ("d", 8192)))
-    padded = Spot("p", "f32", 4, 64, 12288, pad=1)
-    column = Spot("c", "f32", 8, 1, 16384, (4, 1), column=True)
-    body = "\n".join(
-        [statement("tneg", [a], d), statement("tfillpad", [a], padded), statement("trowsum", [a, t], column)]
-    )
-    tree = walked(program(body, [a, t, d, padded, column]), target(name)).tree
-    assert {instruction.pipe for instruction in tree.instructions} == {"V"}

@@ -12,16 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.execution_programs import kernel, kernel_file
-from kit.work_programs import synchronised, target, walked
+from kit.work_programs import target, walked
 
 from castsim import run
-from castsim.engines import simulate
-from castsim.isa.errors import CastsimError, LimitError
+from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.running.synchronisation.flags import insert
-from castsim.running.synchronisation.race_detector import find_races
 
 TARGETS = ("a2a3", "a5")
 TILE = "!pto.tile_buf<vec, 1x64xf32>"
@@ -139,13 +137,6 @@ def stored(text: str, name: str = "a5", arguments: dict[str, int | float] | None
         return [int(value) for value in run(path, name, args=arguments or {}).outputs["z"].view("<i4")]
 
 
-def test_a_loop_that_does_not_end_is_stopped() -> None:
-    text = kernel("scf.while : () -> () {\n%t = arith.constant true\nscf.condition(%t)\n} do {\nscf.yield\n}", "")
-    with pytest.raises(LimitError, match="trips and statements of this loop") as caught:
-        walked(text, target("a5"))
-    assert caught.value.span is not None
-
-
 HANDS_ON = "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n"
 
 
@@ -250,64 +241,6 @@ def test_classes_of_floats(value: float, kind: str) -> None:
     found = stored(kernel("\n".join(lines), f"{INT_TO_Z}, %v: {kind}"), arguments={"v": float(held)})
     normal = np.isfinite(held) and abs(held) >= np.finfo(held.dtype).tiny
     assert found == [int(np.isnan(held)), int(np.isinf(held)), int(np.isfinite(held)), int(normal)]
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_engines_and_races(name: str) -> None:
-    """A loop without arguments of the kernel: folded trips and their flags."""
-    text = COUNTED.replace(", %n: index, %s: index", "")
-    text = text.replace("%vx =", "%n = index.constant 8\n%s = index.constant 1\n%vx =", 1)
-    made, chip = synchronised(text, target(name)), target(name)
-    fast, event = (simulate(made.tree, chip, None, engine=one, max_cycles=10**7) for one in ("fast", "event"))
-    assert fast.total == event.total
-    assert not find_races(made.tree, chip)
-
-
-NESTED = (
-    kernel(
-        f"""%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
-%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
-%a = pto.alloc_tile : {TILE}
-scf.for %r = %c0 to %n step %c1 {{
-  %px = pto.partition_view %vx, offsets = [%r, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
-  %py = pto.partition_view %vy, offsets = [%r, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
-  pto.tload ins(%px : {PART}) outs(%a : {TILE})
-  %left = func.call @doubled(%r, %a) : (index, {TILE}) -> index
-  pto.tstore ins(%a : {TILE}) outs(%py : {PART})
-}}""",
-        "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index",
-    )
-    + f"""func.func @doubled(%times: index, %t: {TILE}) -> index {{
-%zero = arith.constant 0 : index
-%one = arith.constant 1 : index
-%end = scf.while (%i = %times) : (index) -> (index) {{
-  %more = arith.cmpi sgt, %i, %zero : index
-  scf.condition(%more) %i : index
-}} do {{
-^bb0(%j: index):
-  pto.tadd ins(%t, %t : {TILE}, {TILE}) outs(%t : {TILE})
-  %k = index.sub %j, %one
-  scf.yield %k : index
-}}
-return %end : index
-}}
-"""
-)
-
-
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("trips", [0, 1, 5])
-def test_a_loop_in_a_function_called_from_a_loop(name: str, trips: int, tmp_path: Path) -> None:
-    """Row r is doubled r times: the trips of the outer loop differ, and all are walked."""
-    path = tmp_path / "k.pto"
-    path.write_text(NESTED)
-    x = np.random.default_rng(1).standard_normal((trips, 64)).astype("<f4")
-    made = run(path, name, inputs={"x": x} if trips else {}, args={"n": trips})
-    if trips:
-        wanted = x * (2.0 ** np.arange(trips, dtype="<f4"))[:, None]
-        assert np.array_equal(made.outputs["y"].view("<f4").reshape(trips, 64), wanted)
-    assert not made.races
-    assert made.cycles == run(path, name, inputs={"x": x} if trips else {}, args={"n": trips}, engine="event").cycles
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

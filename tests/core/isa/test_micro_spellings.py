@@ -9,7 +9,7 @@ from kit.micro_cases import texts
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.micro_forms import micro_operations
-from castsim.isa.pto.program import Program, Section
+from castsim.isa.pto.program import Program
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
@@ -239,42 +239,6 @@ def test_a_select_may_choose_registers_masks_and_pointers(chosen: int) -> None:
     assert np.array_equal(found, want)
 
 
-def test_pairs_of_bf16_move_as_one_number() -> None:
-    pair, kind = "!pto.vreg<64x!pto.bf16x2>", "!pto.ptr<!pto.bf16x2, ub>"
-    body = f"""{LOAD}
-    %p = pto.castptr %l0 : i64 -> {kind}
-    pto.vecscope {{
-      %all = pto.pset_b32 "PAT_ALL" : {B32}
-      %v = pto.vlds %p[%c0] : {kind} -> {pair}
-      %w = pto.vdup %v, %all {{position = "HIGHEST"}} : {pair}, {B32} -> {pair}
-      pto.vsts %w, %p[%c0], %all : {pair}, {kind}, {B32}
-      %h = pto.vbitcast %v : {pair} -> !pto.vreg<128xbf16>
-      pto.vsts %h, %p[%c64], %wide : !pto.vreg<128xbf16>, {kind}, {B16}
-    }}
-    {STORE}""".replace("%v = pto.vlds", f'%wide = pto.pset_b16 "PAT_ALL" : {B16}\n      %v = pto.vlds', 1)
-    found = issued(program(body), {"x": ramp()}).outputs["y"]
-    assert np.array_equal(found[:64], np.full(64, 64, np.float32))
-    assert np.array_equal(found[64:128], ramp()[:64])
-
-
-@pytest.mark.parametrize("written", ["0x3FC00000", "1.5", "1.500000e+00", "15.0E-1"])
-def test_constants_have_other_spellings(written: str) -> None:
-    body = f"""{LOAD}
-    pto.vecscope {{
-      %half = arith.constant {written} : f32
-      %all = pto.pset_b32 "PAT_ALL" : {B32}
-      %v = pto.vbr %half : f32 -> {F32}
-      pto.vsts %v, %u[%c0], %all : {F32}, {UB}, {B32}
-    }}
-    {STORE}"""
-    assert np.array_equal(issued(program(body), {"x": ramp()}).outputs["y"][:64], np.full(64, 1.5, np.float32))
-
-
-def test_the_older_mark_of_a_kernel_counts_alone() -> None:
-    text = program(f"{LOAD}\n{STORE}").replace("pto.kernel", "pto.aicore")
-    assert np.array_equal(issued(text, {"x": ramp()}).outputs["y"], ramp())
-
-
 def test_generic_forms_leave_out_what_groups_have() -> None:
     (node,) = micro_operations(read(f'%r = "pto.vabs"(%v, %m) : ({F32}, {B32}) -> {F32}').functions[0].body or ())
     assert node.operands == ("v", "m")
@@ -282,56 +246,3 @@ def test_generic_forms_leave_out_what_groups_have() -> None:
         read('"pto.mte_ub_gm"(%p, %g, %a, %a, %a, %a) : () -> ()', inside=False)
     with pytest.raises(CastsimError, match="in generic form"):
         read('%c = "arith.addi"(%s, %s) : (i32, i32) -> i32')
-
-
-# ------------------------------------------------------------------------------------------ the text of the micro level
-MIXED = """
-module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
-  func.func @tiles(%p: !pto.ptr<f32>) attributes {pto.entry} {
-    %c1 = arith.constant 1 : index
-    %c64 = arith.constant 64 : index
-    %v = pto.make_tensor_view %p, shape = [%c1, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-    return
-  }
-  func.func @micro(%p: !pto.ptr<si32, gm>, %q: !pto.ptr<!pto.hif8, gm>) attributes {pto.kernel} {
-    %c0 = arith.constant 0 : i64
-    %lo = arith.constant 0 : index
-    %hi = arith.constant 4 : index
-    %st = arith.constant 1 : index
-    %n = arith.constant 200 : i32
-    %u = pto.castptr %c0 : i64 -> !pto.ptr<si32, ub>
-    pto.strict_vecscope(%u, %lo, %hi, %st, %n) {
-    ^bb0(%b: !pto.ptr<si32, ub>, %l: index, %h: index, %s: index, %k: i32):
-      %all = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
-      %x, %q0 = pto.vlds %b[%l] : !pto.ptr<si32, ub> -> !pto.vreg<64xsi32>, !pto.ptr<si32, ub>
-      %_:3 = scf.for %i = %l to %h step %s iter_args(%left = %k, %sum = %x, %m = %all)
-          -> (i32, !pto.vreg<64xsi32>, !pto.mask<b32>) {
-        %t, %less = pto.plt_b32 %left : i32 -> !pto.mask<b32>, i32
-        %y = pto.vadd %sum, %x, %t : !pto.vreg<64xsi32>, !pto.vreg<64xsi32>, !pto.mask<b32> -> !pto.vreg<64xsi32>
-        scf.yield %less, %y, %t : i32, !pto.vreg<64xsi32>, !pto.mask<b32>
-      }
-      pto.vsts %_#1, %b[%l], %_#2 : !pto.vreg<64xsi32>, !pto.ptr<si32, ub>, !pto.mask<b32>
-    } : (!pto.ptr<si32, ub>, index, index, index, i32) -> ()
-    pto.get_buf "PIPE_V", %c0, %c0 : i64, i64
-    pto.rls_buf "PIPE_V", %c0, %c0 : i64, i64
-    pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
-    pto.wait_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
-    pto.pipe_barrier "PIPE_V"
-    pto.barrier #pto.pipe<PIPE_ALL>
-    pto.dsb "DDR"
-    return
-  }
-}
-"""
-
-
-def test_modules_of_tile_and_vector_functions() -> None:
-    program = parse(MIXED)
-    assert [function.is_entry for function in program.functions] == [True, True]
-    assert parse(print_program(program)) == program
-    text = print_program(program)
-    assert "!pto.vreg<64xsi32>" in text  # a spelling of its own is kept
-    assert "!pto.ptr<!pto.hif8, gm>" in text
-    (scope,) = (node for node in program.functions[1].body or () if isinstance(node, Section))
-    assert scope.carried == ("b", "l", "h", "s", "k")
-    assert not program.warnings

@@ -27,10 +27,6 @@ def test_refused_with_reason_and_place(case: Case, target: str, tmp_path: Path):
     assert (span.file, span.line, span.column) == (str(path), line, column)
 
 
-def test_names_of_cases_differ():
-    assert len({case.name for case in CASES}) == len(CASES)
-
-
 ADDRESSED = "%a = arith.constant 0 : i64\n%t = pto.alloc_tile addr = %a : !pto.tile_buf<vec, 16x64xf32>\n"
 PLACED = "%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>\n"
 

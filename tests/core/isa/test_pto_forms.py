@@ -11,7 +11,6 @@ from kit.execution_programs import kernel_file
 from kit.paths import ROOT
 
 from castsim import run
-from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.statement_reader import Forms
@@ -131,13 +130,6 @@ def test_another_function_is_none_of_its_business(fault: str, first: bool, tmp_p
     assert caught.value.span.line == line + (0 if first else 4)
 
 
-def test_the_command_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = kernel_file(tmp_path, whole(bad("nonsense"), GOOD))
-    assert main(["run", str(path), "--entry", "good", "--timing-only"]) == 0
-    assert main(["run", str(path), "--entry", "bad", "--timing-only"]) == 2
-    assert "unknown operation 'nonsense'" in capsys.readouterr().err
-
-
 def test_without_a_name_the_one_good_entry_runs_with_a_warning(tmp_path: Path):
     path = kernel_file(tmp_path, whole(bad("nonsense"), GOOD))
     found = run(path, timing_only=True)
@@ -170,10 +162,6 @@ def test_text_that_does_not_tell_where_a_function_ends_is_refused_as_a_whole(tex
     with pytest.raises(CastsimError) as strict:
         parse(text, str(tmp_path / "k.pto"))
     assert str(found) == str(strict.value)
-
-
-def test_a_misspelt_name_is_told_of_every_function(tmp_path: Path):
-    assert "@bad" in refusal(whole(bad("nonsense"), GOOD), "bat", tmp_path).legal
 
 
 def test_very_many_functions_are_not_all_listed(tmp_path: Path):

@@ -41,23 +41,11 @@ def test_spellings_that_mislead_or_that_only_castsim_knows_bring_a_warning(spell
     assert ("castsim" if spelling in ("hif8", "f4E2M1x2", "f4E1M2x2", "s4") else name) in warning
 
 
-@pytest.mark.parametrize("spelling", ELEMENTS)
-def test_the_vendors_own_spellings_bring_none(spelling: str) -> None:
-    assert parse(function("", f"%p: !pto.ptr<{spelling}>")).warnings == ()
-
-
 @pytest.mark.parametrize("spelling", ["i2", "i4", "si4", "ui4", "i128", "index", "i1", "tf32", "u8", "F32", "f8", ""])
 @pytest.mark.parametrize("form", ["!pto.ptr<{}>", "!pto.tensor_view<4x{}>", "!pto.tile_buf<vec, 4x32x{}>"])
 def test_what_is_no_element_type_is_refused(spelling: str, form: str) -> None:
     with pytest.raises(ReadError, match="element type"):
         parse_type(form.format(spelling))
-
-
-@pytest.mark.parametrize("spelling", ["i4", "si4"])
-def test_four_bit_integers_are_pointed_to_their_spelling(spelling: str) -> None:
-    with pytest.raises(ReadError) as caught:
-        parse_type(compact(spelling, 16, 64))
-    assert caught.value.legal == ("s4",)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +78,6 @@ def test_all_fields_of_a_tile() -> None:
     )
     assert parse_type(text) == TileType("acc", "f16", 4, 256, 4, None, "col_major", "row_major", 1024, 3, 2)
     assert format_type(parse_type(text)) == text
-
-
-@pytest.mark.parametrize("location", ["vec", "mat", "left", "right", "acc", "bias", "scaling"])
-def test_every_location(location: str) -> None:
-    kind = parse_type(f"!pto.tile_buf<{location}, 16x64xf32>")
-    assert isinstance(kind, TileType)
-    assert kind.location == location
 
 
 @pytest.mark.parametrize(
@@ -203,22 +184,6 @@ def test_a_valid_region_beyond_the_tile_does_not_fit(text: str) -> None:
         parse_type(text)
 
 
-@pytest.mark.parametrize("rows", [0, 16])
-def test_empty_tiles_and_valid_regions_are_legal(rows: int) -> None:
-    assert parse_type(key_value("f32", rows, 64, 0, 0)) == TileType("vec", "f32", rows, 64, 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("index", ScalarType("index")), ("i1", ScalarType("i1")), ("si32", ScalarType("i32")),
-        ("ui8", ScalarType("u8")), ("bf16", ScalarType("bf16")), ("!pto.ptr<f32, ub>", PointerType("f32", "ub")),
-    ],
-)  # fmt: skip
-def test_scalars_and_pointers(text: str, kind: object) -> None:
-    assert parse_type(text) == kind
-
-
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -310,11 +275,6 @@ def test_a_store_moves_the_valid_region(mnemonic: str, rows: int, fits: bool) ->
         refused(TileError, body, "a part of 512 elements and a tile whose valid region 16x64 has 1024")
 
 
-def test_transfers_of_other_forms_are_left_to_others() -> None:
-    parse(program(f"%t = pto.alloc_tile : {T}\npto.tload ins(%t : {T}) outs(%t : {T})"))
-    parse(program(f"%t = pto.alloc_tile : {T}\npto.tstore ins(%t, %t : {T}, {T}) outs(%t : {T})"))
-
-
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
@@ -333,20 +293,6 @@ def test_numbers_follow_from_constants(expression: str, value: int | None) -> No
         parse(program(body))
     else:
         refused(ReadError, body, "must be positive, not 0")
-
-
-@pytest.mark.parametrize(
-    ("mnemonic", "result"),
-    [
-        ("treshape", compact("f32", 64, 16)),
-        ("treshape", compact("f16", 16, 128)),
-        ("treshape", compact("s4", 16, 256)),  # 4-bit rows: for the target to judge
-        ("bitcast", compact("i32", 16, 64)),
-        ("bitcast", compact("f16", 16, 64)),
-    ],
-)
-def test_new_types_for_the_same_bytes(mnemonic: str, result: str) -> None:
-    parse(program(f"%t = pto.alloc_tile : {T}\n%r = pto.{mnemonic} %t : {T} -> {result}"))
 
 
 PACKED = "%b = pto.make_tensor_view %z, shape = [%c16, %c64], strides = [{}] : !pto.tensor_view<?x?x{}>\n"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kit.paths import PROGRAMS, ROOT
+from kit.paths import ROOT
 
 from castsim import run
 from castsim.execution import input_data, run_limits
@@ -31,9 +31,6 @@ from castsim.tools.sweep import specification as axes
 from castsim.tools.sweep import specification as sweep_specification
 from castsim.tools.tune import candidates as tuning_candidates
 
-PAGE = "\n".join(
-    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("inputs-outputs.md", "fixed-limits.csv")
-)
 GRID = '[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\ndst = "f16"\ntarget = "a5"\ncols = 16\n'
 
 
@@ -297,16 +294,3 @@ def test_the_largest_is_read_and_one_more_is_refused_with_the_limit(name: str, t
         case.read(case.limit + case.step, tmp_path)
     assert case.says in caught.value.render()
     assert caught.value.exit_code in (1, 2)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_page_tells_the_limit(name: str) -> None:
-    limits_of_page = PAGE[PAGE.index("## Limits") :]
-    assert CASES[name].fact in limits_of_page
-
-
-def test_elements_are_limited_by_their_option(tmp_path: Path) -> None:
-    program = PROGRAMS / "f32_to_f16.pto"
-    assert run(program, inputs={"src": "zeros"}, max_elements=256).cycles
-    with pytest.raises(CastsimError, match="max-elements"):
-        run(program, inputs={"src": "zeros"}, max_elements=255)

@@ -62,16 +62,6 @@ def test_the_micro_back_end_clamps(
 
 
 @pytest.mark.parametrize("spelling", FORMATS)
-@pytest.mark.parametrize("start", [0, 1])
-def test_start_state_and_saturation_do_not_matter_to_it(spelling: str, start: int, tmp_path: Path) -> None:
-    given = values(512, 7).reshape(8, 64)
-    for words in ("", "sat_mode = #pto<saturation_mode OFF>", "satmode = #pto<saturation_mode ON>"):
-        file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), words))
-        _, found = outputs(file, chip("a5", backend="vpto", ctrl_60_at_start=start), {"x": given})
-        assert np.array_equal(found["y"], clamped(given, spelling, "rint"))
-
-
-@pytest.mark.parametrize("spelling", FORMATS)
 @pytest.mark.parametrize(("start", "overflow"), [(0, "special"), (1, "saturate")])
 def test_the_library_follows_ctrl(spelling: str, start: int, overflow: str, tmp_path: Path) -> None:
     file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), "rmode = #pto<round_mode FLOOR>"))
@@ -88,18 +78,6 @@ def test_the_library_follows_ctrl(spelling: str, start: int, overflow: str, tmp_
     kept = found["y"][~finite]
     assert all(code == 0 for code in kept) if start else np.isnan(kept.view(FORMATS[spelling][1]).astype(float)).all()
     assert of_kind(result.warnings, WarningKind.ROUNDING)
-
-
-@pytest.mark.parametrize("start", [0, 1])
-def test_the_micro_back_end_clears_bit_60(start: int, tmp_path: Path) -> None:
-    """So hif8, which leaves CTRL alone, does not saturate, whatever the bit was."""
-    file = file_of(tmp_path / "k.pto", kernel(("f32", "!pto.hif8"), ((8, 64), (8, 64))))
-    given = values(512, 9).reshape(8, 64)
-    _, found = outputs(file, chip("a5", backend="vpto", ctrl_60_at_start=start), {"x": given})
-    wanted = [
-        [oracle_scalar.cast(int(code), "f32", "hif8", "round", "special") for code in row] for row in codes(given)
-    ]
-    assert found["y"].tolist() == wanted
 
 
 @pytest.mark.parametrize("back_end", ["library", "vpto"])

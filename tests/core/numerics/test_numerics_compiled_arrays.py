@@ -16,7 +16,6 @@ from kit.paths import ROOT
 from castsim import cast
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding
-from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tiers import Tier, cast_array, convert_codes
@@ -142,16 +141,6 @@ def test_values_below_a_byte_are_cast_without_a_copy_of_them_all() -> None:
         cast_array(np.full(1 << 17, 9, np.int8), FORMATS["i4"], FORMATS["i2"], policy)
 
 
-def test_cast_takes_a_tier_and_refuses_unknown_ones() -> None:
-    values = np.array([0.3, -2.5], np.float32)
-    for tier in ("reference", "table", "compiled", None):
-        assert cast(values, "f32", "i8", tier=tier).tolist() == [0, -2]
-    with pytest.raises(ReadError, match="unknown tier 'fast'"):
-        cast(values, "f32", "i8", tier="fast")
-    with pytest.raises(ReadError, match="cannot be combined with target"):
-        cast(values, "f32", "f16", target="a2a3", tier="table")
-
-
 def test_a_chip_casts_large_arrays_in_blocks_like_small_ones() -> None:
     values = np.linspace(-70_000, 70_000, 300_000, dtype=np.float32)
     out = np.empty(values.size, np.float16)
@@ -192,15 +181,6 @@ def test_without_numba_the_results_are_the_same_and_a_hint_comes_once() -> None:
     assert "pip install numba" in run.stderr
 
 
-def test_without_numba_the_generic_tier_says_so() -> None:
-    program = CASTS.split("for dst", maxsplit=1)[0] + (
-        "import sys; sys.modules['numba'] = None\n"
-        "args = codes, FORMATS['f32'], FORMATS['f16'], abstract_policy(FORMATS['f32'], FORMATS['f16'])\n"
-        "try:\n    convert_codes(*args, tier=Tier.GENERIC)\nexcept ValueError as error:\n    print(error)\n"
-    )
-    assert "tier 'generic' is not available: numba cannot be imported" in run_python(program).stdout
-
-
 @needs_numba
 def test_without_a_place_for_the_cache_the_results_are_the_same_and_a_hint_comes_once(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
@@ -237,10 +217,6 @@ def test_much_work_imports_numba_of_its_own_accord() -> None:
     run_python(program)
 
 
-def test_numba_that_does_not_compile_counts_as_absent() -> None:
-    assert "NUMBA_DISABLE_JIT" in run_python(CASTS, NUMBA_DISABLE_JIT="1").stderr
-
-
 @needs_numba
 def test_the_cache_is_keyed_by_all_sources() -> None:
     """numba looks at the file of the loop alone; the hash of the others is a constant of every loop."""
@@ -267,13 +243,3 @@ def test_loops_use_all_lanes() -> None:
         if "ymm" not in assembly:
             pytest.skip("no registers of 256 bits")
         assert not re.search(r"vps(?:ll|rl|ra)v?q", assembly)
-
-
-def test_out_dtype_of_native_arrays() -> None:
-    values = np.array([1.5, -0.25], np.float32)
-    out = np.empty(2, np.float16)
-    assert cast(values, "f32", "f16", out=out) is out
-    assert out.tolist() == [1.5, -0.25]
-    with pytest.raises(ReadError, match="float64"):
-        cast(values, "f32", "f16", out=np.empty(2, np.float64))
-    assert code_dtype(F16) == np.uint16
