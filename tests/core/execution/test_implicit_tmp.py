@@ -104,24 +104,12 @@ def test_at_level_3_a2a3_wants_tmp(pair: tuple[str, str], tmp_path: Path) -> Non
     run(file, "a2a3", timing_only=True, toolchain="2026-07")
 
 
-def test_the_a5_needs_no_tmp(tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    x = given("f32", (8, 64))
-    for level3 in (False, True):
-        file.write_text(kernel(("f32", "i16"), ((8, 64), (8, 64)), level3=level3))
-        newer, found = outputs(file, chip("a5", toolchain="2026-07"), {"x": x})
-        older, values = outputs(file, chip("a5"), {"x": x})
-        assert newer.timing == older.timing
-        assert np.array_equal(found["y"], values["y"])
-
-
 F = "!pto.tile_buf<vec, 8x64xf32>"
 COLUMN = "!pto.tile_buf<vec, 8x1xf32, blayout=col_major>"
 PLACES = "!pto.tile_buf<vec, 8x1xi32, blayout=col_major>"
 HALF = "!pto.tile_buf<vec, 8x64xi16>"
 ROW = "!pto.tile_buf<vec, 1x64xf32>"
 WORDS = "!pto.tile_buf<vec, 1x64xi32>"
-SHORTS = "!pto.tile_buf<vec, 1x64xi16>"
 BITS = "!pto.tile_buf<vec, 8x32xi8, valid=8x8>"
 BLOCKS = "!pto.tile_buf<vec, 16x16xf32>"
 OPERATIONS = {
@@ -284,25 +272,6 @@ def test_older_assemblers_want_tmp_in_the_text(mnemonic: str, arch: str, version
     assert caught.value.span is not None
     assert caught.value.span.column > 0
     assert "--toolchain 2026-07" in caught.value.legal
-
-
-def test_tiles_in_a_loop_have_one_tmp(tmp_path: Path) -> None:
-    text = program("trowsum", "a3")
-    operation = next(line for line in text.splitlines() if "pto.trowsum" in line)
-    file = kernel_file(tmp_path, text.replace(operation, f"scf.for %i = %c0 to %c8 step %c1 {{\n{operation}\n}}"))
-    given = operands_of("trowsum")
-    result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
-    assert len(result.choices) == 1
-    check("trowsum", given, found["pd"])
-
-
-def test_valid_extents_of_the_run_do_not_outgrow_the_tile(tmp_path: Path) -> None:
-    """Whatever the extents turn out to be, the tile is large enough for them."""
-    for cols in range(1, 65, 7):
-        file = kernel_file(
-            tmp_path, kernel(("f32", "i16"), ((8, 64), (8, 64)), valid=((5, cols), (5, cols)), arch="a3")
-        )
-        outputs(file, chip("a2a3", toolchain="2026-07"), {"x": given("f32", (5, cols))})
 
 
 def warned(capsys: pytest.CaptureFixture[str], text: str, target: str) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from core.machines.vector_function.test_micro_time import FRAME, LOOP
 from kit.execution_programs import kernel_file
-from kit.micro_cases import texts
 from kit.paths import PROGRAMS
 
 from castsim import run
@@ -52,11 +51,6 @@ def check(result: Result) -> None:
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_lines_of_samples_add_up(path: Path) -> None:
     check(timed(path))
-
-
-@pytest.mark.parametrize("name", sorted(texts())[::7])
-def test_lines_of_own_programs_add_up(name: str, tmp_path: Path) -> None:
-    check(timed(kernel_file(tmp_path, texts()[name])))
 
 
 @pytest.fixture

@@ -97,33 +97,6 @@ def test_timing_takes_lengths_from_inputs_arguments_or_a_default(tmp_path: Path,
     assert warning.place is not None
 
 
-def test_random_lengths_are_those_of_the_generator(tmp_path: Path) -> None:
-    """The path of timing only is that of a run with values, and the input that of any other random argument."""
-    text = kernel(
-        HEAD
-        + """
-%r = pto.load_scalar %n[%c2] : !pto.ptr<i8> -> i8
-%z = arith.constant 0 : i8
-%q = arith.cmpi sgt, %r, %z : i8
-scf.if %q {
-pto.store_scalar %k7, %m[%c3] : !pto.ptr<i32>, i32
-} else {
-pto.store_scalar %k3, %m[%c1] : !pto.ptr<i32>, i32
-}
-""",
-        "%t: !pto.ptr<i32>, %n: !pto.ptr<i8>, %m: !pto.ptr<i32>",
-    )
-    for seed in range(4):
-        drawn = np.random.default_rng(seed)
-        drawn.integers(-(2**31), 2**31 - 1, 16, dtype=np.int64, endpoint=True)
-        n = drawn.integers(-128, 127, 3, dtype=np.int64, endpoint=True)
-        inputs = {"t": f"random:{seed}", "n": f"random:{seed}"}
-        got = ran(tmp_path, text, target="a5", inputs=inputs)
-        assert got.outputs["m"].tolist() == ([0, 0, 0, 7] if n[2] > 0 else [0, 3])
-        timed = ran(tmp_path, text, target="a5", inputs=inputs, timing_only=True)
-        assert timed.cycles == got.cycles
-
-
 def test_what_a_run_stores_itself_is_known_to_timing(tmp_path: Path) -> None:
     body = f"pto.store_scalar %k3, %n[%c0] : !pto.ptr<i32>, i32\n{LOAD}\nscf.for %i = %c0 to %e step %c1 {{\n{STEP}\n}}"
     text = kernel(HEAD + body, "%t: !pto.ptr<i32>, %n: !pto.ptr<i32>")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from core.execution.sync_random import LARGE, SMALL, Maker
-from kit.cli_programs import LOOP, before, changed, written
+from kit.cli_programs import LOOP, before, written
 from kit.paths import PROGRAMS
 from kit.sample_arguments import argument_words, scalars
 from oracle_races import judge
@@ -200,16 +200,6 @@ def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
 # ------------------------------------------------------------------------------------------------------------ the rules
 
 
-def test_the_end_may_be_a_flag() -> None:
-    text = kernel("tload p x\ntcvt x y\ntstore y h").replace(
-        "{pto.entry}", '{pto.entry, pto.auto_sync_tail_hint = "mte3-to-s-event0"}'
-    )
-    assert [each.text for each in inserted(text).inserts][-2:] == [
-        "pto.set_flag[<PIPE_MTE3>, <PIPE_S>, <EVENT_ID0>]",
-        "pto.wait_flag[<PIPE_MTE3>, <PIPE_S>, <EVENT_ID0>]",
-    ]
-
-
 def test_what_several_trips_store_of_one_argument_stays_in_order() -> None:
     """Accesses through one argument always overlap: a store after itself, without anything in between."""
     assert listing("for 0 {\ntstore x q\n}") == ["for", "+ barrier MTE3", "tstore", "end", "+ barrier ALL"]
@@ -269,48 +259,6 @@ def test_a_barrier_stands_for_a_flag_without_an_id() -> None:
     assert not [line for line in lines if "#" in line and not line.endswith("#0")]
 
 
-# ------------------------------------------------------------------------------------------------------ the matrix unit
-MAT, LEFT, RIGHT, ACC = (f"!pto.tile_buf<{where}, 16x16xf32>" for where in ("mat", "left", "right", "acc"))
-MATRIX_PART = "!pto.partition_tensor_view<16x16xf32>"
-PRODUCT = f"""func.func @k(%p: !pto.ptr<f32>, %q: !pto.ptr<f32>) attributes {{pto.entry}} {{
-%c0 = arith.constant 0 : index
-%c1 = arith.constant 1 : index
-%c16 = arith.constant 16 : index
-%v = pto.make_tensor_view %p, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
-%w = pto.make_tensor_view %q, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
-%x = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {MATRIX_PART}
-%y = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {MATRIX_PART}
-%m = pto.alloc_tile : {MAT}
-%l = pto.alloc_tile : {LEFT}
-%r = pto.alloc_tile : {RIGHT}
-%a = pto.alloc_tile : {ACC}
-pto.tload ins(%x : {MATRIX_PART}) outs(%m : {MAT})
-pto.tmov ins(%m : {MAT}) outs(%l : {LEFT})
-pto.tmov ins(%m : {MAT}) outs(%r : {RIGHT})
-pto.tmatmul ins(%l, %r : {LEFT}, {RIGHT}) outs(%a : {ACC})
-pto.tstore ins(%a : {ACC}) outs(%y : {MATRIX_PART})
-return
-}}
-"""
-
-
-@pytest.mark.parametrize("target", [A3, A5], ids=["a2a3", "a5"])
-def test_operations_of_the_matrix_unit_take_part_by_their_pipes(target, tmp_path) -> None:
-    """MTE2 loads, MTE1 moves to the operands, M multiplies, FIX stores out of the accumulator."""
-    assert [each.text for each in inserted(PRODUCT, target).inserts] == [
-        *(
-            f"pto.{name}[<PIPE_{one}>, <PIPE_{other}>, <EVENT_ID0>]"
-            for one, other in (("MTE2", "MTE1"), ("MTE1", "M"), ("M", "FIX"))
-            for name in ("set_flag", "wait_flag")
-        ),
-        "pto.barrier <PIPE_ALL>",
-    ]
-    path = tmp_path / "k.pto"
-    path.write_text(PRODUCT)
-    cycles = {engine: run(path, target.name, timing_only=True, engine=engine).cycles for engine in ("fast", "event")}
-    assert cycles["fast"] == cycles["event"] > 0
-
-
 # ----------------------------------------------------------------------------- `castsim run --sync` and `--show-sync`
 FLAGGED = before("return", "pto.barrier <PIPE_ALL>")
 
@@ -360,17 +308,6 @@ def test_interlock_is_the_ideal_order(tmp_path, capsys):
     assert real.pipes["V"].causes[Cause.FLAG_WAIT] > 0
     lines = shown(capsys, written(tmp_path, LOOP), "--sync", "interlock", "--show-sync")
     assert "synchronisation: nothing inserted, the instructions wait for each other's bytes" in lines
-
-
-def test_flags_of_the_program_are_left_alone(tmp_path, capsys):
-    path = written(tmp_path, changed("    pto.tcvt", "    pto.barrier <PIPE_ALL>\n    pto.tcvt", FLAGGED))
-    text = before("pto.tstore", "pto.barrier <PIPE_ALL>", (tmp_path / "kernel.pto").read_text())
-    lines = shown(capsys, written(tmp_path, text), "--show-sync", "--sync", "program")
-    assert "synchronisation: nothing inserted, the program has its own" in lines
-    assert run(path, timing_only=True, races="ignore", sync="program").loaded.synchronised is None
-    with_flag = before("return", "pto.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", text)
-    with_flag = before("pto.tload", "pto.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", with_flag)
-    assert run(written(tmp_path, with_flag, "f.pto"), timing_only=True).loaded.synchronised is None
 
 
 # ------------------------------------------------------------------------------------------ `castsim run --emit-sync`

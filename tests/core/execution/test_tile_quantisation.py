@@ -18,7 +18,6 @@ from kit.pto_text import module, moved
 from kit.work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
-from castsim import quantise
 from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.machines.mechanisms import lowerer_of
@@ -307,38 +306,6 @@ def group(*values: float, dtype: Any = np.float32) -> np.ndarray:
     return found
 
 
-GROUP = (1000, -3, 0.1, 2**-10, 457, 480)
-
-
-@pytest.mark.parametrize(
-    ("rule", "values", "exponent", "reciprocal", "codes"),
-    [  # worked examples of docs/reference/pto.md section 7.12
-        ("ocp", GROUP, 128, 0x3F000000, [0x7E, 0xBC, 0x15, 0x00, 0x76, 0x77]),
-        ("nv", GROUP, 129, 0x3E800000, [0x78, 0xB4, 0x0D, 0x00, 0x6E, 0x6F]),
-        ("ocp", (448,), 127, 0x3F800000, [0x7E]),
-        ("nv", (448,), 127, 0x3F800000, [0x7E]),
-        ("ocp", (449,), 127, 0x3F800000, [0x7E]),
-        ("nv", (449,), 128, 0x3F000000, [0x76]),
-        ("ocp", (7,), 121, 0x42800000, None),
-        ("nv", (7,), 121, 0x42800000, None),
-        ("ocp", (2.0**-149,), 0, 0x7F000000, [0]),
-        ("nv", (2.0**-130,), 0, 0x7F000000, None),
-        ("ocp", (3.4e38,), 246, 0x04000000, None),
-        ("nv", (3.4e38,), 247, 0x03800000, None),
-        ("ocp", (np.inf, 1), 247, 0x03800000, [0x7E, 0x00]),
-        ("nv", (np.inf, 1), 254, 0x00400000, [0x7E, 0x00]),
-        ("ocp", (np.nan, 1), 255, 0x7FC00000, [0x7F, 0x7F]),
-        ("nv", (np.nan, 1), 255, 0x7FC00000, [0x7F, 0x7F]),
-        ("ocp", (0.0, -0.0), 0, 0x7F000000, [0x00, 0x80]),
-        ("nv", (0.0, -0.0), 0, 0x7F000000, [0x00, 0x80]),
-    ],
-)
-def test_block_examples(rule: str, values: Any, exponent: int, reciprocal: int, codes: list[int] | None) -> None:
-    found = blocks(group(*values), rule)
-    assert (found["exponents"].tolist(), found["scaling"][0]) == ([exponent], reciprocal)
-    assert codes is None or found["codes"][0, : len(codes)].tolist() == codes
-
-
 def test_maxima_and_reciprocals_as_the_passes_leave_them() -> None:
     """f16 under ocp is cut to bf16 for its maximum; unrolled passes of f32 keep each reciprocal twice."""
     half = group(1.0 + 2**-9, dtype=np.float16)
@@ -363,20 +330,3 @@ def test_published_cycles_of_blocks(rows: int, cols: int, published: int, within
     found = timed_alone(chip, lowerer_of(chip).work(work), "tquant.mx").cycles
     # The text of the smaller is one chain of 32 rows, of which the window of the front end holds a part.
     assert found == pytest.approx(published, rel=within)
-
-
-def test_blocks_in_a_program(tmp_path: Path) -> None:
-    """Codes stored by the tool's flags; both engines agree; what CTRL is left at is told."""
-    kinds = [f"!pto.tile_buf<vec, 1x64x{element}, valid=1x16>" for element in ("ui8", "f32", "f32")]
-    more = "".join(f"%{name} = pto.alloc_tile : {kind}\n" for name, kind in zip("ems", kinds, strict=True))
-    outs = ", ".join([NARROW, *kinds])
-    text = f"{more}pto.tquant.mx ins(%a : {WIDE}) outs(%b, %e, %m, %s : {outs}) {{quant_type = #pto<quant_type MXFP8>}}"
-    path = kernel_file(tmp_path, kernel(to="i8", body=text))
-    x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
-    inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
-    made = castsim.run(path, "a5", inputs=inputs)
-    assert made.cycles == castsim.run(path, "a5", inputs=inputs, engine="event").cycles
-    assert not made.races
-    expected = quantise(x, "mxfp8_e4m3", scale="floor").elements.view(np.uint8)
-    assert made.outputs["y"].view(np.uint8).tolist() == expected.tolist()
-    assert any("CTRL at 1 << 50" in str(warning) for warning in made.warnings)

@@ -17,7 +17,7 @@ from kit.work_programs import NATIVE, Spot, computed, noise, program, statement,
 from castsim.engines import simulate
 from castsim.execution.interpreter import interpreter
 from castsim.execution.interpreter.interpreter import execute
-from castsim.execution.tree import Loop, instances
+from castsim.execution.tree import Loop
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import compute_of, lowerer_of
@@ -30,28 +30,6 @@ TARGETS = ["a2a3", "a5"]
 def kernel(body: str, arguments: str = "") -> str:
     constants = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 4, 5, 8, 64))
     return f"func.func @k({arguments}) attributes {{pto.entry}} {{\n{constants}\n{body}\nreturn\n}}\n"
-
-
-# -------------------------------------------------------------------------------------------------------- aliases
-@pytest.mark.parametrize("name", TARGETS)
-def test_views_of_another_shape_are_the_same_bytes(name: str) -> None:
-    """A column of eight becomes a row of eight and back; nothing moves, nothing is issued."""
-    a, c, t = Spot("a", "f32", 8, 64, 0), Spot("c", "f32", 8, 1, 4096, column=True), Spot("t", "f32", 8, 64, 8192)
-    row = Spot("row", "f32", 1, 8, 4096)
-    ops = [
-        statement("trowmax", [a, t], c),
-        f"%row = pto.treshape %c : {c.type} -> {row.type}",
-        statement("tneg", [row], row),
-        f"%back = pto.treshape %row : {row.type} -> {c.type}",
-        f"pto.trowexpandadd ins(%a, %back : {a.type}, {c.type}) outs(%a : {a.type})",
-    ]
-    x = np.random.default_rng(1).standard_normal((8, 64)).astype(F32)
-    before = noise(target(name))
-    a.put(before, x)
-    text = program("\n".join(ops), [a, c, t])
-    after = computed(text, target(name), before)
-    assert np.array_equal(a.get(after), x - x.max(axis=1)[:, None])
-    assert len(list(instances(walked(text, target(name)).tree))) == 3
 
 
 # ---------------------------------------------------------------------------------------------------------- loops

@@ -119,11 +119,6 @@ def test_values_of_too_many_executions_are_refused_before_the_first(
     assert trips > 10**7 or run(path, timing_only=True).cycles > trips
 
 
-def test_races_of_loops_deep_in_each_other_are_refused_in_time(tmp_path: Path):
-    with pytest.raises(LimitError, match="compared for races"):
-        run(written(tmp_path, nested(20, CAST)), timing_only=True)
-
-
 HEAD = """// castsim: target gaudi
 // castsim: reg S1 = 5
 """

@@ -43,49 +43,21 @@ ROWS = """
 zero rows | %a = §pto.alloc_tile : !pto.tile_buf<vec, 0x64xf32> | 0 rows and 64 columns is empty
 zero columns | %a = §pto.alloc_tile : !pto.tile_buf<vec, 16x0xf32> | 16 rows and 0 columns is empty
 fractal of boxes | %a = pto.alloc_tile : !pto.tile_buf<§mat, 16x64xf32, slayout=row_major, fractal=100> | boxes of 100 bytes
-fractal without boxes | %a = pto.alloc_tile : !pto.tile_buf<§vec, 16x64xf32, fractal=100> | boxes of 100 bytes
-negative fractal | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, fractal=§-1> | positive integer
-unknown location | %a = pto.alloc_tile : !pto.tile_buf<§ub, 16x64xf32> | unknown loc: ub
-unknown pad | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, pad=§4> | unknown pad: 4
-unknown layout | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, blayout=§diagonal> | unknown blayout
-key twice | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, pad=1, §pad=1> | given twice
-order of keys | %a = pto.alloc_tile : !pto.tile_buf<loc=vec, dtype=f32, rows=16, cols=64, §blayout=row_major> | order of keys
 more valid rows than rows | %a = pto.alloc_tile : !pto.tile_buf<§vec, 16x64xf32, valid=17x64> | 17 valid rows
-open rows without operand | %a = pto.alloc_tile : §!pto.tile_buf<vec, 16x64xf32, valid=?x64> | valid_row operand is required because result type v_row is ?
-operand for stated rows | %a = pto.alloc_tile valid_row = §%c8 : $T | valid_row operand is not allowed
-i4 | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64x§i4> | not an element type
-index elements | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64x§index> | not an element type
 row that is no whole block | %a = §pto.alloc_tile : !pto.tile_buf<vec, 16x5xf32> | not a multiple of 32
 column that is no whole block | %a = §pto.alloc_tile : !pto.tile_buf<vec, 5x1xf32, blayout=col_major> | not a multiple of 32
 buffer too small | %a = §pto.alloc_tile : !pto.tile_buf<vec, 2048x64xf32> | bytes
 ## programs
-entry with a result | func.func §@k(%n: i32) -> i32 attributes {pto.entry} { ; return %n : i32 ; } | must return nothing
 entry that calls itself | func.func @k(%n: i32) attributes {pto.entry} { ; §func.call @k(%n) : (i32) -> () ; return ; } | calls are recursive
 some tiles with addresses | %a = arith.constant 0 : i64 ; %s = pto.alloc_tile addr = %a : $T ; %r = §pto.alloc_tile : $T | missing address
 address beyond the buffer | %a = arith.constant 400000 : i64 ; %s = §pto.alloc_tile addr = %a : $T | bytes past the end
 misaligned address | %a = arith.constant 16 : i64 ; %s = §pto.alloc_tile addr = %a : $T | not 32-byte aligned
-undefined value | %r = arith.addi %c1, §%nothing : index | not defined
-defined twice | §%c1 = arith.constant 1 : index | redefinition
-used under another type | pto.texp ins(%t : $T) outs(%u : §$H) | is defined as
-event of eight | pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <§EVENT_ID8>] | EVENT_ID8
 blocks | §^bb1: | jumps between blocks
 ## views
-view of other elements | %w = pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] : §!pto.tensor_view<?x?xf16> | the view has f16 elements, its pointer f32
-layout of a view | %w = §pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] {layout = #pto.layout<dn>} : $VIEW | layout
-extent of a view | %w = §pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<8x64xf32> | 16
-part of other elements | %w = pto.partition_view %view, offsets = [%c0, %c0], sizes = [%c16, %c64] : $VIEW -> §!pto.partition_tensor_view<16x64xf16> | the part has f16 elements
-part of another size | %w = §pto.partition_view %view, offsets = [%c0, %c0], sizes = [%c8, %c64] : $VIEW -> $PART | 8
-part behind its view | %w = §pto.partition_view %view, offsets = [%c8, %c0], sizes = [%c16, %c64] : $VIEW -> $PART | exceed the view
 store of another count | §pto.tstore ins(%ragged : $RAGGED) outs(%part : $PART) | elements
 load of another type | §pto.tload ins(%part : $PART) outs(%h : $H) | the view holds f32
 row-major load of a column-major tile | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, blayout=col_major> ; §pto.tload ins(%part : $PART) outs(%a : !pto.tile_buf<vec, 16x64xf32, blayout=col_major>) | needs a row_major tile
 ## casts
-shapes of a cast | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x32xf16> ; §pto.tcvt ins(%t : $T) outs(%a : !pto.tile_buf<vec, 16x32xf16>) | shape
-valid regions of a cast | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf16, valid=8x64> ; §pto.tcvt ins(%t : $T) outs(%a : !pto.tile_buf<vec, 16x64xf16, valid=8x64>) | valid
-cast of a part | pto.tcvt ins(%part : §$PART) outs(%t : $T) | tiles
-mode that is none | pto.tcvt ins(%t {rmode = §#pto<round_mode NEAR>} : $T) outs(%h : $H) | NEAR
-mode that is a number | pto.tcvt ins(%t {rmode = §1 : i32} : $T) outs(%h : $H) | round_mode
-saturation that is none | pto.tcvt ins(%t {sat_mode = §#pto<saturation_mode MAYBE>} : $T) outs(%h : $H) | MAYBE
 ## parts
 part without size | %a = pto.subview %t[%c0, %c0] sizes §[0, 64] : $T | positive integer
 part of three dimensions | %a = pto.subview %t[%c0, %c0] sizes §[1, 1, 64] : $T | (rows, columns)
@@ -101,23 +73,20 @@ part beside its tile | %a = pto.subview %t[%c0, §%c8] sizes [8, 64] : $T | of a
 part of boxes | %a = §pto.subview %acc[%c8, %c0] sizes [8, 64] : $ACC | whole boxes
 misaligned part | %a = pto.subview %t[%c0, %c3] sizes [16, 8] : $T ; §pto.texp ins(%a : !pto.tile_buf<vec, 16x8xf32>) outs(%a : !pto.tile_buf<vec, 16x8xf32>) | 32-byte aligned
 part as another shape | %a = pto.subview %t[%c0, %c0] sizes [8, 16] : $T ; %r = §pto.treshape %a : !pto.tile_buf<vec, 8x16xf32> -> !pto.tile_buf<vec, 4x32xf32> | treshape
+part with one offset | %a = pto.subview %t§[%c0] sizes [1, 64] : $T | 2 indices (row, column), found 1
+part of other valid columns | %a = pto.subview %t[%c0, %c0] sizes [8, 64] valid [%c8, %c8] : $T -> §!pto.tile_buf<vec, 8x64xf32, valid=8x16> | the type has 16 valid columns, but the operand is 8
+open rows under a stated type | %m = arith.index_cast %n : i32 to index ; %a = pto.subview %t[%c0, %c0] sizes [8, 64] valid [%m, %c8] : $T -> §!pto.tile_buf<vec, 8x64xf32, valid=4x8> | but the operand is known when the program runs
+part that leaves its tile when it runs | %m = arith.index_cast %n : i32 to index ; %a = §pto.subview %t[%m, %c0] sizes [16, 64] : $T | 16 valid rows from row 3 on leave %t
+valid rows that outgrow a part when it runs | %m = arith.index_cast %n : i32 to index ; %a = §pto.subview %t[%c0, %c0] sizes [2, 64] valid [%m, %c8] : $T | 3 valid rows of a part of 2
+parts that overlap | %a = pto.subview %t[%c0, %c0] sizes [16, 32] : $T ; %r = pto.subview %t[%c0, %c8] sizes [16, 32] : $T ; §pto.tadds ins(%a, %x : !pto.tile_buf<vec, 16x32xf32>, f32) outs(%r : !pto.tile_buf<vec, 16x32xf32>) | share bytes
 slot behind the last | %m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 16x64xf32, count=2> ; %a = pto.multi_tile_get %m[§%c2] : !pto.multi_tile_buf<vec, 16x64xf32, count=2> -> $T | no slot 2
-bytes of a reshape | %a = §pto.treshape %t : $T -> !pto.tile_buf<vec, 8x64xf32> | cannot change the size
-reshape of boxes | %a = §pto.treshape %t : $T -> $BOXED | boxed
-wider bits | %a = §pto.bitcast %h : $H -> $T | widen
-bits of another shape | %a = §pto.bitcast %t : $T -> !pto.tile_buf<vec, 8x64xi32> | only the element type
-reshape in brackets | pto.treshape §ins(%t : $T) outs(%u : $T) | no ins/outs form
 ## scalars
-loaded under another type | %a = pto.load_scalar %q[%c0] : !pto.ptr<i32> -> §f32 | element type i32
-stored under another type | pto.store_scalar %x, %q[%c0] : !pto.ptr<i32>, §f32 | element type i32
 element before its tensor | %m = arith.constant -1 : index ; %a = §pto.load_scalar %q[%m] : !pto.ptr<i32> -> i32 | outside the tensor
 element behind its tensor | %m = arith.constant 1024 : index ; §pto.store_scalar %x, %p[%m] : !pto.ptr<f32>, f32 | outside the tensor
-element of a tile under another type | %a = pto.tgetval ins(%t, %c0 : $T, index) outs : §i32 | element type
 element of a matrix tile | %a = pto.tgetval ins(%acc, %c0 : §$ACC, index) outs : f32 | vec
 element behind a buffer | %m = arith.constant 1000000 : index ; %a = §pto.tgetval ins(%t, %m : $T, index) outs : f32 | buffer
 element written under another type | pto.tsetval ins(%c0, %n : index, §i32) outs(%t : $T) | element type
 division by zero | %m = arith.constant 0 : i32 ; %a = §arith.divsi %n, %m : i32 | zero
-loop that does not move | scf.for %k = %c0 to %c16 step §%c0 { ; } | must be positive
 ## operations
 type of an operation | tadd s8 s8 -> s8 | i8 | a2a3
 bf16 sums | tadd b b -> b | bf16 | a2a3

@@ -211,16 +211,6 @@ def compiling(back):
     assert reached == ["compiled"]
 
 
-def test_an_input_of_a_binary_without_declarations(tmp_path: Path, capsys: Capture) -> None:
-    binary = tmp_path / "k.bin"
-    source = str(ROOT / "programs/tpc_f32_i32_pipelined_goya.tpc")
-    assert main(["asm", source, "--out", str(binary), "--quiet"]) == 0
-    assert main(["run", str(binary), "--target", "goya", "--in", "x=random:0"]) == 2
-    error = capsys.readouterr().err
-    assert "--declare FILE" in error
-    assert "// castsim: tensor 0 x" in error
-
-
 STEERING = [
     *(chr(n) for n in (*range(9), *range(0xB, 0x20), *range(0x7F, 0xA0))),
     *"\u061c\u200e\u200f\u202e\u2066\u2069",

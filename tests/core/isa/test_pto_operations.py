@@ -67,29 +67,6 @@ def test_events_are_flags_between_the_pipes_of_their_endpoints(endpoint: str, pi
     assert last_of(f"pto.barrier_sync [#pto.{name}<{endpoint}>]") == pto.Barrier(pipe)
 
 
-# ---------------------------------------------------------------------------------------------------- not modelled
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("%m = memref.alloc() : memref<4xf32>", "memref.alloc"),
-        *(
-            (f"{results}{name} %p", f"{name} is not modelled: no source documents")
-            for results, name in (("%b = ", "pto.declare_local_array"),)
-        ),
-        ("%a = pto.import_reserved_buffer {}", "pto.import_reserved_buffer: the types of its results are missing"),
-        ("^bb1:", "^bb1"),
-        ('%q = "pto.other"(%p) : (!pto.ptr<f32>) -> ()', '"pto.other"'),
-        ("%d = arith.constant dense<0> : vector<4xi32>", "dense"),
-        ("%v = pto.vcvt %p : !pto.ptr<f32>", "pto.vcvt"),
-    ],
-)
-def test_what_is_not_modelled_is_refused_by_name_and_place(text: str, name: str) -> None:
-    error = refusal(text, "%p: !pto.ptr<f32>")
-    assert name in error.message
-    assert error.span is not None
-    assert error.span.line == 2
-
-
 # -------------------------------------------------------------------------------------------------------- control
 def test_a_loop_with_carried_values() -> None:
     node = last_of(
@@ -106,13 +83,6 @@ def test_a_loop_with_carried_values() -> None:
     assert loop == pto.For(
         "i", "a", "b", "s", (pto.Yield(("x", "y"), (I32, F32)),), ("x", "y"), ("a", "k"), ("p", "q"), (I32, F32), I32
     )
-
-
-def test_a_single_result_may_be_numbered_in_its_uses() -> None:
-    body = (
-        "%r:1 = scf.if %c -> (i32) { scf.yield %a : i32 } else { scf.yield %a : i32 }\n%s = arith.addi %r#0, %r : i32"
-    )
-    assert last_of(body, "%c: i1, %a: i32") == pto.Arith("s", "addi", ("r", "r"), I32)
 
 
 def test_names_end_with_their_region_and_may_return_after_it() -> None:

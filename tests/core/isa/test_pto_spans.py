@@ -35,22 +35,11 @@ def peak_of(action: object) -> int:
     return peak
 
 
-def test_memory_of_a_program_on_one_line_grows_with_its_length_only():
-    text = one_line(4000)
-    peak = peak_of(lambda: parse(text))
-    assert peak < 100 * len(text)  # a copy per statement would be 4000 times the text
-
-
 @pytest.mark.parametrize("attribute", ['"{}"', "[{}]", "{}"])
 def test_a_long_word_is_held_a_few_times_not_once_per_place(attribute: str):
     word = attribute.format("x" * 300_000)
     text = f"module attributes {{a = {word}, b = {word}}} {{ {one_line(200)} }}"
     assert peak_of(lambda: parse(text)) < 20 * len(text)
-
-
-def test_a_long_line_is_shown_from_the_place_on():
-    assert PtoSource("k.pto", "  short  \n" + "y" * 300 + "x" * 300).span(10 + 300, 5).excerpt() == "x" * 200
-    assert PtoSource("k.pto", "  short  \n").span(4).excerpt() == "short"
 
 
 DEPTH = 2_000  # twice what Python itself bears
@@ -88,40 +77,6 @@ def test_more_statements_than_the_limit_are_refused_at_the_first_of_them():
 def tokens(text: str) -> list[tuple[TokenKind, str]]:
     found = tokenize(PtoSource("t.pto", text))
     return list(zip(found.kinds, found.texts, strict=True))[:-1]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("%7{rmode", [(TokenKind.VALUE, "%7"), (TokenKind.PUNCTUATION, "{"), (TokenKind.WORD, "rmode")]),
-        ("%a__b.c$d-e", [(TokenKind.VALUE, "%a__b.c$d-e")]),
-        ("%a->", [(TokenKind.VALUE, "%a"), (TokenKind.PUNCTUATION, "->")]),
-        ("%r:2", [(TokenKind.VALUE, "%r:2")]),
-        ("%r#1", [(TokenKind.VALUE, "%r#1")]),
-        ("%x: i32", [(TokenKind.VALUE, "%x"), (TokenKind.PUNCTUATION, ":"), (TokenKind.WORD, "i32")]),
-        ("%x:i32", [(TokenKind.VALUE, "%x"), (TokenKind.PUNCTUATION, ":"), (TokenKind.WORD, "i32")]),
-        ("-127.0", [(TokenKind.NUMBER, "-127.0")]),
-        ("1.000000e+00", [(TokenKind.NUMBER, "1.000000e+00")]),
-        ("0x7F800000", [(TokenKind.NUMBER, "0x7F800000")]),
-        ("#pto<round_mode ROUND>", [(TokenKind.ATTRIBUTE, "#pto<round_mode ROUND>")]),
-        ("#pto.layout<nd>", [(TokenKind.ATTRIBUTE, "#pto.layout<nd>")]),
-        ("#rmode=FLOOR", [(TokenKind.ATTRIBUTE, "#rmode"), (TokenKind.PUNCTUATION, "="), (TokenKind.WORD, "FLOOR")]),
-        ("<PIPE_V>", [(TokenKind.PUNCTUATION, "<"), (TokenKind.WORD, "PIPE_V"), (TokenKind.PUNCTUATION, ">")]),
-        ('"PIPE_V"', [(TokenKind.STRING, '"PIPE_V"')]),
-        ("!pto.tile_buf<vec, 4x256xf32, valid=4x200>", [
-            (TokenKind.TYPE, "!pto.tile_buf<vec, 4x256xf32, valid=4x200>")]),
-        ("!pto.tensor_view<?x?xf32> -> i8", [
-            (TokenKind.TYPE, "!pto.tensor_view<?x?xf32>"), (TokenKind.PUNCTUATION, "->"), (TokenKind.WORD, "i8")]),
-        ("^bb0", [(TokenKind.BLOCK, "^bb0")]),
-        ("a // b\nc", [(TokenKind.WORD, "a"), (TokenKind.WORD, "c")]),
-        ("a // to the end", [(TokenKind.WORD, "a")]),
-        ("// only a comment", []),
-        (" \t\r\n ", []),
-        ("", []),
-    ],
-)  # fmt: skip
-def test_tokens(text: str, expected: list[tuple[TokenKind, str]]) -> None:
-    assert tokens(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import oracle_scalar
 import pytest
 from kit.cast_kernels import chip, codes, kernel, outputs
-from kit.command_output import document_of, file_of, out_of
+from kit.command_output import file_of
 
 from castsim import run
 from castsim.isa.errors import ReadError, WarningKind, of_kind
@@ -78,23 +78,6 @@ def test_the_library_follows_ctrl(spelling: str, start: int, overflow: str, tmp_
     kept = found["y"][~finite]
     assert all(code == 0 for code in kept) if start else np.isnan(kept.view(FORMATS[spelling][1]).astype(float)).all()
     assert of_kind(result.warnings, WarningKind.ROUNDING)
-
-
-@pytest.mark.parametrize("back_end", ["library", "vpto"])
-def test_reports_name_it_where_it_matters(back_end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, other = tmp_path / "k.pto", tmp_path / "o.pto"
-    text = kernel(("f32", "f8E4M3FN"), ((8, 64), (8, 64)))
-    (line,) = (number for number, each in enumerate(text.splitlines(), 1) if "tcvt" in each)
-    file.write_text(text)
-    other.write_text(kernel(("f32", "f16"), ((8, 64), (8, 64))))
-    words, others = (["run", str(each), "--timing-only", "--backend", back_end] for each in (file, other))
-    assert f"backend = {back_end}" in out_of(capsys, words)
-    (choice,) = document_of(capsys, *words)["choices"]
-    assert (choice["option"], choice["value"], choice["lines"]) == ("backend", back_end, [line])
-    assert choice["legal"] == ["library", "vpto"]
-    assert ("clamps" in choice["effect"].split("(")[0]) is (back_end == "vpto")
-    assert "backend" not in out_of(capsys, others)
-    assert "choices" not in document_of(capsys, *others)
 
 
 def test_refusals(tmp_path: Path) -> None:

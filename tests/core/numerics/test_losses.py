@@ -14,12 +14,12 @@ from kit.paths import PROGRAMS, ROOT, VECTORS
 from kit.sample_arguments import scalars
 
 from castsim import run
-from castsim.execution.timing import WAITING, Cause, Limiter, repeated
+from castsim.execution.timing import WAITING, repeated
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.reports.run_report import RunReport
-from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
+from castsim.running.lifted_limits import LineCost, costliest_line, longest_line, what_if
 from castsim.running.program_runs import Result, source_lines
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
@@ -101,15 +101,6 @@ def test_where_no_line_costs_cycles_the_one_that_occupies_a_pipe_longest_is_name
     }
 
 
-def test_a_cause_without_a_limit_is_not_named() -> None:
-    found = Limiter("V", Cause.PORT, 30, 60, 20, 100)
-    assert found.sentence() == "V limits (60.0 % occupied, 20.0 % busy); port takes 30.0 %"
-    assert found.sentence(named=False) == "V limits (60.0 % occupied, 20.0 % busy)"
-    result = ran(ROOT / "programs/f32_to_f16.pto")
-    target = result.loaded.target.model_copy(update={"what_if": {}})
-    assert limit_behind(result.loaded.tree, result.timing, target, "MTE2", {Cause.MEMORY_LATENCY: 207}) == ""
-
-
 def test_a_line_that_was_inlined_often_is_one_line() -> None:
     """Instructions of one place of the source count together, in the table too."""
     path = ROOT / "programs/f32_to_f16_pipelined.pto"
@@ -186,15 +177,7 @@ def test_a_run_that_is_too_long_to_be_timed_again_says_what_a_line_occupies(monk
     assert found.sentence() == "Line 14, tload, occupies MTE2 for 225 of the 450 cycles, mostly memory latency"
 
 
-@pytest.mark.parametrize("engine", ["fast", "event"])
-def test_a_function_whose_stores_wait_at_its_own_barriers_is_occupied(engine: str) -> None:
-    """docs/reference/a5.md section 6: every store of the fp8 casts stands behind a barrier of the function itself, so
-    that no other pipe is what V waits for.
-    """
-    result = run("programs/a5_f32_to_e4m3fn_padded.pto", timing_only=True, engine=engine)
-    for pipe in result.timing.pipes.values():
-        assert sum(pipe.causes.values()) == result.cycles
-    vector = result.timing.pipes["V"].causes
-    assert vector[Cause.STORE_BARRIER] > 0
-    assert Cause.BARRIER not in vector
-    assert Cause.STORE_BARRIER not in WAITING
+def test_stale_reads_name_their_lines_above_all(capsys: pytest.CaptureFixture[str]) -> None:
+    program = "programs/tpc_f32_i32_pipelined_stale_goya.tpc"
+    head, *_ = out_of(capsys, ["run", str(ROOT / program), "--in", "x=random:1", "--summary"]).split("\n\n")
+    assert "24 stale reads, lines 31, 34, 35, " in " ".join(head.split())

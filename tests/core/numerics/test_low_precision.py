@@ -41,27 +41,6 @@ def expected_fp4(values: np.ndarray, spelling: str) -> np.ndarray:
 # ----------------------------------------------------------------------------------------------------------- types
 
 
-@pytest.mark.parametrize("spelling", [*SPELLINGS, "f8E4M3FN", "f8E5M2"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "!pto.ptr<{}>",
-        "!pto.ptr<{}, gm>",
-        "!pto.tensor_view<?x?x{}>",
-        "!pto.partition_tensor_view<8x64x{}>",
-        "!pto.tile_buf<vec, 8x64x{}>",
-        "!pto.tile_buf<vec, 8x64x{}, valid=?x?>",
-        "!pto.tile_buf<loc=vec, dtype={}, rows=8, cols=64, v_row=8, v_col=32, blayout=row_major, slayout=none_box, "
-        "fractal=512, pad=0>",
-        "!pto.multi_tile_buf<vec, 8x64x{}, count=2>",
-        "!pto.tile_buf<scaling, 128x4x{}, slayout=row_major, fractal=32>",
-    ],
-)
-def test_they_stand_wherever_an_element_type_stands(text: str, spelling: str) -> None:
-    kind = parse_type(text.format(spelling))
-    assert parse_type(format_type(kind)) == kind
-
-
 @pytest.mark.parametrize(("prefixed", "own"), [("!pto.f4E2M1x2", "f4E2M1x2"), ("!pto.f4E1M2x2", "f4E1M2x2")])
 def test_the_prefix_tells_pairs_from_elements(prefixed: str, own: str) -> None:
     assert parse_type(f"!pto.ptr<{prefixed}>") != parse_type(f"!pto.ptr<{own}>")
@@ -103,19 +82,6 @@ def test_every_byte_of_pairs_to_bf16(spelling: str, tmp_path: Path) -> None:
     wanted = np.array(exact, np.float32).reshape(8, 64)
     wanted[values == 8] = -0.0
     assert np.array_equal(results["y"], codes(wanted.astype(ml_dtypes.bfloat16)))
-
-
-@pytest.mark.parametrize("spelling", FP4)
-@pytest.mark.parametrize("valid", [(5, 32), (16, 17), (3, 1), (0, 8)])
-def test_valid_pairs_given_at_run_time(spelling: str, valid: tuple[int, int], tmp_path: Path) -> None:
-    rows, pairs = valid
-    file = tmp_path / "k.pto"
-    both = ((rows, 2 * pairs), (rows, pairs))
-    file.write_text(kernel(("bf16", spelling), ((16, 64), (16, 32)), valid=both))
-    values = np.random.default_rng(6).uniform(-8, 8, both[0]).astype(ml_dtypes.bfloat16)
-    _, found = outputs(file, chip("a5"), {"x": values})
-    assert found["y"].size == values.size
-    assert np.array_equal(found["y"].reshape(values.shape), expected_fp4(values, spelling))
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
