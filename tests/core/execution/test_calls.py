@@ -298,7 +298,7 @@ REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.CO
 REARRANGING += (Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE)
 REARRANGING += (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)  # in test_tile_quantisation
 REARRANGING += STRUCTURES["combination"].kinds  # in test_combined_operations
-"""Operations whose operands have shapes of their own; `test_rearranging_work` has them without elements too."""
+"""Operations whose operands have shapes of their own; `test_combined_operations` has them without elements too."""
 
 # A fill has work to do where its source is empty; its rows are those of the destination.
 FORMS = [

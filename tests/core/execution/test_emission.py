@@ -10,7 +10,6 @@ from kit.tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.parser import parse
-from castsim.isa.tpc.program import Slot
 from castsim.tools.tpc_compiler.builtin_calls import KernelResult, execute
 from castsim.tools.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
 from castsim.tools.tpc_lint.lint_checking import lint
@@ -61,24 +60,6 @@ def test_one_distance_less_would_be_early(name: str) -> None:
         assert ran(shorter, name, {"x": np.ones((1, 128), np.float32)}).stale_reads
 
 
-def test_groups_are_aligned_and_reused() -> None:
-    """Sixty quads one after the other fit in forty registers; each holds four results of all_lanes."""
-    sequence = Sequence()
-    (x,) = sequence.input("x", "u8")
-    total = sequence.zeroed()
-    for _ in range(60):
-        quad = sequence.vector(4)
-        sequence.vpu("convert.u8 all_lanes target_type=fp32", quad, x)
-        following = sequence.vector()
-        sequence.vpu("add.f32", following, total, quad[3])
-        total = following
-    sequence.output("y", "f32", total)
-    codes = np.arange(256, dtype=np.uint8)
-    found = execute(schedule(sequence, target("greco")), {"x": codes})
-    np.testing.assert_array_equal(found.outputs["y"].view(np.float32)[0], 60.0 * codes[3::4])
-    clean(found, "greco")
-
-
 def test_too_many_registers() -> None:
     sequence = Sequence()
     values = [sequence.broadcast(number) for number in range(41)]
@@ -86,23 +67,6 @@ def test_too_many_registers() -> None:
         sequence.vpu("add.i32", values[0], values[0], value)
     with pytest.raises(IllegalError, match="more V registers"):
         schedule(sequence, target("gaudi"))
-
-
-def test_a_setup_is_visible_to_what_follows() -> None:
-    """RZ in the rounding register: a conversion in CSR mode cuts off."""
-    sequence = Sequence()
-    (x,) = sequence.input("x", "f32")
-    y = sequence.vector()
-    sequence.vpu("convert.f32 target_type=int32", y, x)
-    sequence.output("y", "i32", y)
-    writer = Sequence()
-    writer.add(Slot.STORE, "st_l mmio", 0x8FC, sequence.scalar("mode", "u32"))
-    kernel = schedule(sequence, target("gaudi"), writer.steps)
-    values = np.array([1.5, -1.5, 2.5, 3.7], np.float32)
-    for code, expected in ((1, [1, -1, 2, 3]), (0, [2, -2, 2, 4]), (2, [2, -1, 3, 4])):
-        found = execute(kernel, {"x": values}, {"mode": code})
-        assert found.outputs["y"][0, :4].view(np.int32).tolist() == expected
-        clean(found, "gaudi")
 
 
 def test_bad_arguments() -> None:

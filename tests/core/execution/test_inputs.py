@@ -193,15 +193,6 @@ def test_wrong_dtype(name: str, dtype: Any) -> None:
         to_memory(np.zeros(4, dtype), "x", use(name, 4))
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "name"),
-    [*((value, np.int8, "i4") for value in (8, -9, 100)), (16, np.uint8, "e2m1")],
-)
-def test_4_bit_values_out_of_range(value: int, dtype: Any, name: str) -> None:
-    with pytest.raises(ReadError, match="input 'x'"):
-        to_memory(np.full(4, value, dtype), "x", use(name, 4))
-
-
 def archive(path: Path) -> None:
     with path.open("wb") as file:
         np.savez(file, x=np.zeros(3))
@@ -322,21 +313,6 @@ def test_refused_whatever_the_tier(
     if tier == "table" and call.get("src") == "i48":
         tier = "reference"  # no table has 2**48 entries, which is refused first
     refused(kind, *words, legal=legal, tier=tier, **call)
-
-
-@pytest.mark.parametrize(
-    ("call", "word", "legal"),
-    [
-        ({"tier": "fastest"}, "fastest", "reference"),
-        ({"target": "a4"}, "a4", "a2a3"),
-        ({"target": "a2a3", "saturation": "half"}, "half", "off"),
-        ({"target": "a2a3", "rounding": "up"}, "up", "rint"),
-        ({"saturation": "on"}, "saturation", None),
-        ({"target": "a2a3", "overflow": "wrap"}, "saturation", None),
-    ],
-)
-def test_unknown_words_without_a_choice_of_tier(call: dict[str, Any], word: str, legal: str | None) -> None:
-    refused(ReadError, word, legal=legal, **call)
 
 
 @pytest.mark.parametrize(("array", "dtype"), [(None, "object"), ([{}], "object"), ([1j], "complex128")])

@@ -21,7 +21,6 @@ from oracle_races import judge
 from castsim import run
 from castsim.__main__ import main
 from castsim.execution.interpreter.interpreter import execute
-from castsim.execution.timing import Cause
 from castsim.execution.tree import Tree
 from castsim.isa.pto import program as nodes
 from castsim.isa.pto import program as pto
@@ -296,18 +295,6 @@ def test_json_names_every_inserted_instruction(tmp_path, capsys):
     assert [(each["place"], each["executions"]) for each in around] == [
         ("before", 1), ("before", 4), ("after", 4), ("end", 1),
     ]  # fmt: skip
-
-
-def test_interlock_is_the_ideal_order(tmp_path, capsys):
-    ideal = run(written(tmp_path, LOOP), timing_only=True, sync="interlock")
-    real = run(written(tmp_path, LOOP), timing_only=True)
-    assert ideal.loaded.tree.interlocked
-    assert not real.loaded.tree.interlocked
-    assert ideal.cycles <= real.cycles
-    assert Cause.FLAG_WAIT not in ideal.pipes["V"].causes
-    assert real.pipes["V"].causes[Cause.FLAG_WAIT] > 0
-    lines = shown(capsys, written(tmp_path, LOOP), "--sync", "interlock", "--show-sync")
-    assert "synchronisation: nothing inserted, the instructions wait for each other's bytes" in lines
 
 
 # ------------------------------------------------------------------------------------------ `castsim run --emit-sync`

@@ -1,16 +1,20 @@
-"""Whole programs of vector operations: aliases, loops that move tiles, scalars that change, branches, random programs."""
+"""Whole programs of vector operations: loops that move tiles, scalars that change, random programs; rows of tables."""
 
 # A `.pto` statement stays on one line.
 # ruff: noqa: E501
 
 from __future__ import annotations
 
+import csv
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.paths import ROOT
 from kit.work_model import TYPES
 from kit.work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
@@ -18,10 +22,12 @@ from castsim.engines import simulate
 from castsim.execution.interpreter import interpreter
 from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.tree import Loop
+from castsim.isa.errors import TargetDataError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.running.synchronisation.flags import insert
+from castsim.targets.loader import load_target
 
 F32 = np.float32
 TARGETS = ["a2a3", "a5"]
@@ -164,3 +170,42 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
     again = noise(chip, 3)
     compute_of(chip)(synchronised.tree, again, {})
     assert np.array_equal(after, again)
+
+
+# --------------------------------------------------------------------------------------- the table of vector operations
+
+
+FOLDER = ROOT / "targets"
+
+
+@pytest.mark.parametrize(
+    ("chip", "mnemonic", "cells", "said"),
+    [
+        ("a2a3", "tdivs", {"instructions": "vdiv"}, "tdivs: 1 instructions, but structure 'division' takes 2"),
+        ("a2a3", "tabs", {"instructions": "-"}, "tabs: 0 instructions, but structure 'elementwise' takes 1 to 16"),
+        ("a2a3", "tmov", {"structure": "select"}, "structure 'select' is for operations of kind select, not move"),
+        ("a2a3", "texpands", {"structure": "division"}, "is for operations of kind elementwise, not broadcast"),
+        ("a2a3", "tadd", {"instructions": "vcadds"}, "tile_operations: tadd: no timing.vector.vcadds"),
+        ("a2a3", "tadd", {"structure": "spiral"}, "mine.csv:6: structure"),
+        ("a2a3", "tadd", {"source": "-"}, "mine.csv:6: source"),
+        ("a5", "trowsum", {"structure": "row_product"}, "trowsum: 2 instructions, but structure 'row_product' takes 1"),
+        ("a5", "tcmp", {"structure": "elementwise"}, "of kind elementwise, broadcast, not compare"),
+        ("a5", "tadd", {"choice": "none"}, "tile_operations: tadd: no kernel_variants 'none'"),
+        ("a5", "tadd", {"instructions": "vfoo"}, "tile_operations: tadd: no latency of 'vfoo'"),
+    ],
+)
+def test_kernels_that_no_machine_can_lay_out_are_refused(
+    chip: str, mnemonic: str, cells: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    with (FOLDER / f"{chip}_operations.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    next(row for row in rows if row["mnemonic"] == mnemonic).update(cells)
+    with (tmp_path / "mine.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    table = '[tile_operations]\ntable = "mine.csv"\nsource = "mine"\nstatus = "assumed"\n'
+    path = tmp_path / "mine.toml"
+    path.write_text(f'base = "{chip}"\nname = "mine"\n{table}', encoding="utf-8")
+    with pytest.raises(TargetDataError, match=re.escape(said)):
+        load_target(path)

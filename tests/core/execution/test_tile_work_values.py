@@ -12,7 +12,6 @@ import pytest
 from kit.work_model import NAN, TARGETS, TYPES, Model, special
 from kit.work_programs import NATIVE, Spot, computed, expect, noise, program, statement, target, walked
 
-from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -315,20 +314,6 @@ def test_a_print_changes_nothing(name: str) -> None:
     assert any("it prints nothing" in str(warning) for warning in walked(PRINTED, target(name)).warnings)
     parsed = parse(PRINTED, "k.pto")
     assert parse(print_program(parsed), "k.pto") == parsed
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f"pto.tprint ins(%a : {D.type.replace('4x64', '2x64')})", "%a is defined as"),
-        ("pto.tprint %a", "expected 'ins'"),
-        (f"%r = pto.tprint ins(%a : {A.type})", "has no result"),
-    ],
-)
-def test_refusals(text: str, message: str) -> None:
-    with pytest.raises(CastsimError, match=message) as caught:
-        parse(program(text, [A, D]), "k.pto")
-    assert caught.value.span is not None
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -1,4 +1,7 @@
-"""scf.while and the index dialect: text, values, flags, limits (docs/reference/pto.md sections 7.6 and 7.10)."""
+"""scf.while and the index dialect (docs/reference/pto.md sections 7.6 and 7.10), and what is walked of a program at most."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -12,13 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.execution_programs import kernel, kernel_file
+from kit.paths import PROGRAMS
 from kit.work_programs import target, walked
 
 from castsim import run
-from castsim.isa.errors import CastsimError
+from castsim.__main__ import main
+from castsim.execution.run_limits import MAX_COMPUTED, MAX_WALK
+from castsim.isa.errors import CastsimError, LimitError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import lowerer_of, tile_target
+from castsim.running.lifted_limits import what_if
+from castsim.running.program_loading import load
 from castsim.running.synchronisation.flags import insert
 
 TARGETS = ("a2a3", "a5")
@@ -260,3 +268,138 @@ def test_a_power_of_zero_and_what_has_two_results() -> None:
     assert caught.value.span is not None
     with pytest.raises(CastsimError, match="known, not modelled: it has two results"):
         parse(kernel("%a = arith.constant 0 : i32\n%l, %h = arith.mulsi_extended %a, %a : i32", ""), "k.pto")
+
+
+SAMPLES = PROGRAMS
+BASE = (SAMPLES / "f32_to_f16.pto").read_text()
+CAST = next(line for line in BASE.splitlines() if "pto.tcvt" in line)
+
+
+def nested(depth: int, body: str = "", *, trips: int = 10, used: bool = False) -> str:
+    """The sample with loops inside each other in place of its cast, or around it; `used`: each names its variable."""
+    own = "\n%s{0} = arith.addi %i{0}, %c1 : index" if used else ""
+    heads = "".join(f"scf.for %i{k} = %c0 to %n step %c1 {{{own.format(k)}\n" for k in range(depth))
+    return BASE.replace(CAST, f"%n = arith.constant {trips} : index\n{heads}{body}\n{'}' * depth}\n{CAST}")
+
+
+def carried(trips: int) -> str:
+    loop = f"""%n = arith.constant {trips} : index
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %c1) -> (index) {{
+      %b = arith.muli %a, %cols : index
+      %q = arith.xori %b, %i : index
+      scf.yield %q : index
+    }}"""
+    return BASE.replace(CAST, f"{loop}\n{CAST}")
+
+
+def squares(trips: int) -> str:
+    """A branch in a loop that depends on the square of its variable: nothing is known of its trips."""
+    loop = f"""%n = arith.constant {trips} : index
+    scf.for %i = %c0 to %n step %c1 {{
+      %m = arith.muli %i, %i : index
+      %w = arith.remui %m, %cols : index
+      %t = arith.cmpi eq, %w, %c1 : index
+      scf.if %t {{
+      {CAST}
+      }}
+    }}"""
+    return BASE.replace(CAST, f"{loop}\n{CAST}")
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "k.pto"
+    path.write_text(text)
+    return path
+
+
+def line_of(text: str, what: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if what in line)
+
+
+@pytest.mark.parametrize("text", [carried(10**9), carried(10**18), squares(10**9), nested(20, used=True)])
+def test_a_walk_without_end_is_refused_at_its_loop(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = written(tmp_path, text)
+    assert main(["run", str(path), "--timing-only"]) == 1
+    shown = capsys.readouterr().err
+    places = [number for number, line in enumerate(text.splitlines(), 1) if "scf.for" in line]
+    assert any(f"{path}:{place}:" in shown for place in places)
+    assert f"more than {MAX_WALK}, the limit of --max-walk" in shown
+
+
+def test_the_limit_can_be_raised_and_lowered(tmp_path: Path):
+    path = written(tmp_path, carried(1000))
+    whole = run(path, timing_only=True)
+    with pytest.raises(LimitError, match="more than 2999, "):
+        run(path, timing_only=True, max_walk=2999)
+    assert run(path, timing_only=True, max_walk=3000).cycles == whole.cycles
+    with pytest.raises(LimitError):
+        what_if(path, max_walk=2999)
+
+
+@pytest.mark.parametrize("depth", [4, 20, 40, 60])
+def test_loops_around_nothing_cost_the_walk_nothing(depth: int, tmp_path: Path):
+    loaded = load(written(tmp_path, nested(depth)), None, None, {})
+    node, trips = loaded.tree.root, 1
+    while True:
+        loops = [item for item in node.items if hasattr(item, "trips")]
+        if not loops:
+            break
+        (loop,) = loops
+        trips *= loop.trips
+        node = loop.body
+    assert trips == 10**depth
+
+
+@pytest.mark.parametrize("trips", [2 * 10**6, 10**18])
+def test_values_of_too_many_executions_are_refused_before_the_first(
+    trips: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    text = nested(1, CAST, trips=trips)
+    path = written(tmp_path, text)
+    assert main(["run", str(path), "--in", "src=zeros"]) == 1
+    shown = capsys.readouterr().err
+    assert f"{path}:{line_of(text, 'scf.for')}:" in shown
+    assert f"more than {MAX_COMPUTED}, the limit of --max-walk" in shown
+    assert trips > 10**7 or run(path, timing_only=True).cycles > trips
+
+
+HEAD = """// castsim: target gaudi
+// castsim: reg S1 = 5
+"""
+LOOP = (
+    HEAD
+    + "nop; loop 0, {bound}, 1, <, End; nop; nop\nnop; nop; nop; nop\nnop; add.i32 S2, S2, S1; nop; nop\nnop; nop; nop; nop\nEnd:\nnop; halt; halt; nop\n"
+)
+
+
+def assembly(folder: Path, text: str) -> Path:
+    path = folder / "k.tpc"
+    path.write_text(text)
+    return path
+
+
+def test_trips_that_are_skipped_do_not_count(tmp_path: Path):
+    path = assembly(tmp_path, LOOP.format(bound=10**6))
+    assert run(path, timing_only=True).cycles > 2 * 10**6
+    with pytest.raises(LimitError):
+        run(path, timing_only=True, skip=False)
+
+
+def test_bundles_of_assembly_are_counted_exactly(tmp_path: Path):
+    path = assembly(tmp_path, LOOP.format(bound=10))
+    bundles = 2 + 10 * 2 + 1
+    whole = run(path)
+    assert run(path, max_walk=bundles).cycles == whole.cycles
+    with pytest.raises(LimitError, match="executed one by one"):
+        run(path, max_walk=bundles - 1)
+
+
+def test_a_jump_without_end_is_given_up(tmp_path: Path):
+    text = (
+        HEAD
+        + "Top:\nnop; add.i32 S2, S2, S1; nop; nop\nnop; jmpr Top; nop; nop\n"
+        + "nop; nop; nop; nop\n" * 4
+        + "nop; halt; halt; nop\n"
+    )
+    with pytest.raises(LimitError, match="executed one by one"):
+        run(assembly(tmp_path, text), max_walk=5000)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import ml_dtypes
 import numpy as np
 import pytest
 from kit.pto_text import module, moved
@@ -169,20 +168,3 @@ def test_texts_after_lowering_are_refused_as_such(argument: str, body: str, what
         parse(f"func.func @k({argument}) {{\n{body}\nreturn\n}}\n", "k.pto")
     assert caught.value.message.startswith(what)
     assert caught.value.span is not None
-
-
-def test_tquant_mx_stores_32_reciprocals_into_a_tile_of_32(tmp_path: Path) -> None:
-    """The vendor's own kernel: 16 x 64, one line of exponents; every group of a largest number of 448 has scale 1."""
-    names = {"e": _tile(1, 32, "i8"), "m": _tile(1, 32, "f32"), "r": _tile(1, 32, "f32")}
-    lines = [f"%{name} = pto.alloc_tile : {kind}" for name, kind in names.items()]
-    lines.append(
-        f"pto.tquant.mx ins(%ta : {_tile(16, 64, 'f32')}) outs(%tz, %e, %m, %r : {_tile(16, 64, 'i8')}, "
-        f"{', '.join(names.values())}) {{quant_type = #pto<quant_type MXFP8>}}"
-    )
-    file = tmp_path / "k.pto"
-    file.write_text(_program("a5", [("a", 16, 64, "f32")], lines, (16, 64, "i8")))
-    x = np.tile(np.array([448.0, 1.0, -2.0, 0.5] * 16, np.float32), (16, 1))
-    result = castsim.run(file, inputs={"a": x})
-    codes = np.asarray(result.outputs["z"]).view(np.uint8)
-    assert np.array_equal(codes, x.astype(ml_dtypes.float8_e4m3fn).view(np.uint8))
-    assert any("behind %r are overwritten" in each.text for each in result.loaded.executed.warnings)

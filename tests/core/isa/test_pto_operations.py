@@ -4,7 +4,6 @@ import pytest
 from core.isa.parsed_text import F32, I32, TILE, T, body_of, last_of, refusal
 from kit.pto_text import compact, function
 
-from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Constant, Convert, ScalarType
 from castsim.isa.pto.pto_parser import parse
@@ -39,15 +38,6 @@ def test_aliases_define_their_result(mnemonic: str, element: str, cols: int) -> 
 
 
 # ------------------------------------------------------------------------------------------------- synchronisation
-@pytest.mark.parametrize(
-    "text",
-    ["[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID3>]", '["PIPE_MTE2", "PIPE_V", "EVENT_ID3"]',
-     "[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID3>]",
-     '[<PIPE_MTE2>,"PIPE_V",#pto.event<EVENT_ID3>]'],
-)  # fmt: skip
-def test_flags_in_every_spelling(text: str) -> None:
-    assert last_of(f"pto.set_flag{text}") == pto.SetFlag(pto.Pipe.MTE2, pto.Pipe.V, 3)
-    assert last_of(f"pto.wait_flag {text}") == pto.WaitFlag(pto.Pipe.MTE2, pto.Pipe.V, 3)
 
 
 # The table of endpoints of the front end.
@@ -106,13 +96,6 @@ def test_a_missing_yield_is_shown_at_the_brace_that_ends_the_region() -> None:
     span = refusal("%r = scf.if %c -> (i32) { pto.barrier <PIPE_V> } else { }", "%c: i1").span
     assert span is not None
     assert span.text[span.column - 1 :] == "} else { }"
-
-
-def test_absurd_nesting_is_refused_and_does_not_break_the_reader() -> None:
-    assert "nested more than" in refusal("pto.vecscope {" * 3000).message
-    with pytest.raises(ReadError, match="nested more than"):
-        parse("module attributes {a = " + "[" * 3000)
-    assert isinstance(last_of("pto.section.vector {" * 60 + "}" * 60), pto.Section)
 
 
 # --------------------------------------------------------------------------------------------------- scalar values

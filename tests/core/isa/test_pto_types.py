@@ -178,12 +178,6 @@ def test_the_nearest_real_spelling_comes_first(misspelt: str, meant: str) -> Non
     assert caught.value.legal[0] == meant
 
 
-@pytest.mark.parametrize("text", [key_value("f32", 16, 64, 17, 64), compact("f32", 16, 64, 16, 65)])
-def test_a_valid_region_beyond_the_tile_does_not_fit(text: str) -> None:
-    with pytest.raises(TileError, match=r"17 valid rows|65 valid columns"):
-        parse_type(text)
-
-
 @pytest.mark.parametrize(
     ("kind", "text"),
     [

@@ -1,4 +1,4 @@
-"""Casts of every code of up to 16 bits and of boundary patterns of wider ones against the oracle; formats decoded."""
+"""Casts of every narrow code and of boundary patterns of wide ones against the oracle; steps between numbers."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Overflow, Rounding, format_named
 from castsim.numerics.cast import cast_codes, round_to_integral_codes
 from castsim.numerics.policy import NanToFloat, Policy, abstract_policy
+from castsim.reports.cast import ordinal, ulp_distance
 
 SOURCES = [name for name in FORMATS if oracle.fmt(name).bits <= 16]
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
@@ -118,14 +119,6 @@ def test_round_to_integral(name: str) -> None:
         got = round_to_integral_codes(source, row, policy)
         expected = [oracle.round_to_integral(code, name, mode, overflow) for code in source.tolist()]
         assert_same(np.array(expected, dtype=source.dtype), got, source, name, name)
-
-
-def test_out_receives_the_result() -> None:
-    source, row = every_code("bf16"), format_named("bf16")
-    policy = abstract_policy(row, row, Rounding.RINT, Overflow.SATURATE)
-    expected = oracle.cast_array(source, "bf16", "bf16", "rint", "saturate")
-    assert cast_codes(source, row, row, policy, out=source) is source
-    assert np.array_equal(source, expected)
 
 
 MODES = [mode.value for mode in DETERMINISTIC]
@@ -307,3 +300,41 @@ def test_pto_specification(title: str, specification: dict[str, list[dict[str, s
         else:
             assert abs(Fraction(number)) == int(row["significand"]) * Fraction(2) ** int(row["exponent"]), row
             assert np.signbit(number) == (row["sign"] == "1"), row
+
+
+OF_A_BYTE = [name for name in (*oracle.FLOATS, *oracle.INTS) if oracle.fmt(name).bits <= 8 and "@" not in name]
+
+
+@pytest.mark.parametrize("name", [*OF_A_BYTE, "f16", "bf16"])
+def test_places_are_those_in_the_sorted_list(name: str) -> None:
+    row = format_named(name)
+    values = {code: oracle.decode(code, name) for code in oracle.codes(name)}
+    numbers = {code: -value.magnitude if value.negative else value.magnitude
+               for code, value in values.items() if value.kind == "finite"}  # fmt: skip
+    place = {number: index for index, number in enumerate(sorted(set(numbers.values())))}
+    origin = place.get(0, 0)
+    for code, number in numbers.items():
+        assert ordinal(code, row) == place[number] - origin, hex(code)
+    for code, value in values.items():
+        if value.kind == "inf":
+            edge = min(place.values()) - 1 if value.negative else max(place.values()) + 1
+            assert ordinal(code, row) == edge - origin
+        elif value.kind == "nan":
+            assert ordinal(code, row) is None
+
+
+def test_wide_formats() -> None:
+    f32, f64, i64 = map(format_named, ("f32", "f64", "i64"))
+    assert ulp_distance(0x3F800000, 0x3F800001, f32) == 1
+    assert ulp_distance(0x00000001, 0x80000001, f32) == -2
+    assert ulp_distance(0x80000000, 0x00000000, f32) == 0
+    assert ulp_distance(0x7F7FFFFF, 0x7F800000, f32) == 1
+    assert ulp_distance(0x3FF0 << 48, 0x4000 << 48, f64) == 1 << 52
+    assert ulp_distance((1 << 64) - 1, 1, i64) == 2  # from -1 to 1
+
+
+def test_nan() -> None:
+    f16 = format_named("f16")
+    assert ulp_distance(0x7E00, 0xFE01, f16) == 0
+    assert ulp_distance(0x7E00, 0x3C00, f16) is None
+    assert ulp_distance(0x7C00, 0x7E00, f16) is None

@@ -1,6 +1,6 @@
-"""Element types as newer assemblers spell them: `!pto.hif8`, and 4-bit floats whose columns count pairs.
+"""Narrow element types: newer spellings, 4-bit floats whose columns count pairs, and f32 to fp8 by either back end.
 
-Expected values are those of ml_dtypes, or of exact arithmetic by the test oracle.
+Expected values are those of ml_dtypes, of exact arithmetic by the test oracle, and of docs/reference/a5.md section 4.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import numpy as np
 import oracle_scalar
 import pytest
 from kit.cast_kernels import chip, codes, kernel, outputs
+from kit.command_output import file_of
 from oracle_formats import decode
 
 from castsim import run
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError, WarningKind, of_kind
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type, parse_type
 
@@ -122,31 +123,6 @@ def test_parts_of_views_are_counted_in_elements_as_spelt(spelling: str, tmp_path
     assert caught.value.span.line == 14
 
 
-def test_a_part_of_a_tile_begins_at_a_pair(tmp_path: Path) -> None:
-    """Pairs 32 .. 63 of the tile are columns 64 .. 127.
-
-    (The other direction clears its result first, in whole rows of the tile that the part is of.)
-    """
-    text = kernel(("!pto.f4E2M1x2", "bf16"), ((4, 64), (4, 128)))
-    source, half = "!pto.tile_buf<vec, 4x64x!pto.f4E2M1x2>", "!pto.tile_buf<vec, 4x32x!pto.f4E2M1x2>"
-    whole, part = "!pto.tile_buf<vec, 4x128xbf16>", "!pto.tile_buf<vec, 4x64xbf16>"
-    cast = f"pto.tcvt ins(%xt : {source}) outs(%yt : {whole})"
-    assert cast in text
-    halves = ["%c32 = arith.constant 32 : index", "%c64 = arith.constant 64 : index"]
-    for number, (at, to) in enumerate((("%c0", "%c0"), ("%c32", "%c64"))):
-        halves += [
-            f"%s{number} = pto.subview %xt[%c0, {at}] sizes [4, 32] : {source} -> {half}",
-            f"%d{number} = pto.subview %yt[%c0, {to}] sizes [4, 64] : {whole} -> {part}",
-            f"pto.tcvt ins(%s{number} : {half}) outs(%d{number} : {part})",
-        ]
-    file = tmp_path / "k.pto"
-    file.write_text(text.replace(cast, "\n".join(halves)))
-    values = np.random.default_rng(9).integers(0, 16, (4, 128), dtype=np.uint8)
-    _, found = outputs(file, chip("a5"), {"x": values})
-    wide = values.view(ml_dtypes.float4_e2m1fn).astype(ml_dtypes.bfloat16)
-    assert np.array_equal(found["y"], codes(wide))
-
-
 def test_of_column_major_tiles_the_rows_are_pairs() -> None:
     text = kernel(("bf16", "!pto.f4E2M1x2"), ((64, 16), (32, 16)))
     text = text.replace("x16xbf16>", "x16xbf16, blayout=col_major>").replace(
@@ -186,3 +162,75 @@ def test_refusals(text: str, kind: type[CastsimError], message: str, tmp_path: P
     assert message in caught.value.message
     assert caught.value.span is not None
     assert caught.value.span.line > 0
+
+
+FORMATS = {"f8E4M3FN": ("e4m3fn", ml_dtypes.float8_e4m3fn, 448.0), "f8E5M2": ("e5m2", ml_dtypes.float8_e5m2, 57344.0)}
+OUTSIDE = {"f8E4M3FN": {np.inf: 0x7E, -np.inf: 0xFE, 1e30: 0x7E, -1e30: 0xFE},
+           "f8E5M2": {np.inf: 0x7B, -np.inf: 0xFB, 1e30: 0x7B, -1e30: 0xFB}}  # fmt: skip
+"""What the device tests of the micro back end expect; NaN gives 0 (docs/reference/a5.md section 4.2)."""
+MODES = {"RINT": "rint", "ROUND": "round", "FLOOR": "floor", "CEIL": "ceil", "TRUNC": "trunc"}
+
+
+def values(count: int, seed: int) -> np.ndarray:
+    """Numbers of every magnitude around both ranges, ties, NaN and infinities."""
+    generator = np.random.default_rng(seed)
+    found = (generator.uniform(-1, 1, count) * 2.0 ** generator.integers(-20, 20, count)).astype(np.float32)
+    found[:14] = [np.inf, -np.inf, np.nan, -np.nan, 448, 464, 465, 480, -480, 57344, 61439, 61440, -65536, -0.0]
+    return found
+
+
+def clamped(found: np.ndarray, spelling: str, rounding: str) -> np.ndarray:
+    """NaN to 0, everything else rounded and held within the range, by exact arithmetic."""
+    name = FORMATS[spelling][0]
+    every = [
+        0 if np.isnan(value) else oracle_scalar.cast(int(code), "f32", name, rounding, "saturate")
+        for value, code in zip(found.flat, codes(found).flat, strict=True)
+    ]
+    return np.array(every, np.uint8).reshape(found.shape)
+
+
+@pytest.mark.parametrize("spelling", FORMATS)
+@pytest.mark.parametrize("mode", [None, *MODES])
+@pytest.mark.parametrize("valid", [None, ((5, 50), (5, 50))])
+def test_the_micro_back_end_clamps(
+    spelling: str, mode: str | None, valid: tuple[tuple[int, int], tuple[int, int]] | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.pto"
+    words = f"rmode = #pto<round_mode {mode}>" if mode else ""
+    file.write_text(kernel(("f32", spelling), ((8, 64), (8, 64)), words, valid=valid))
+    given = values(512 if valid is None else 250, 4).reshape((8, 64) if valid is None else (5, 50))
+    _, found = outputs(file, chip("a5", backend="vpto"), {"x": given})
+    assert np.array_equal(found["y"], clamped(given, spelling, MODES[mode or "RINT"]))
+    for value, code in OUTSIDE[spelling].items():
+        assert set(found["y"][given == np.float32(value)]) <= {code}
+    if mode in (None, "RINT"):  # a second witness within the range
+        inside = np.abs(given) <= FORMATS[spelling][2]
+        assert np.array_equal(found["y"][inside], given[inside].astype(FORMATS[spelling][1]).view(np.uint8))
+
+
+@pytest.mark.parametrize("spelling", FORMATS)
+@pytest.mark.parametrize(("start", "overflow"), [(0, "special"), (1, "saturate")])
+def test_the_library_follows_ctrl(spelling: str, start: int, overflow: str, tmp_path: Path) -> None:
+    file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), "rmode = #pto<round_mode FLOOR>"))
+    given = values(512, 8).reshape(8, 64)
+    result, found = outputs(file, chip("a5", ctrl_60_at_start=start), {"x": given})
+    name = FORMATS[spelling][0]
+    if start:
+        wanted = clamped(given, spelling, "rint")
+    else:
+        every = [oracle_scalar.cast(int(code), "f32", name, "rint", overflow) for code in codes(given).flat]
+        wanted = np.array(every, np.uint8).reshape(8, 64)
+    finite = ~np.isnan(given)
+    assert np.array_equal(found["y"][finite], wanted[finite])
+    kept = found["y"][~finite]
+    assert all(code == 0 for code in kept) if start else np.isnan(kept.view(FORMATS[spelling][1]).astype(float)).all()
+    assert of_kind(result.warnings, WarningKind.ROUNDING)
+
+
+def test_backends_that_there_are_not(tmp_path: Path) -> None:
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "f16"), ((8, 64), (8, 64)), arch="a3"))
+    with pytest.raises(ReadError, match="a2a3 has no option 'backend'"):
+        run(file, timing_only=True, backend="vpto")
+    with pytest.raises(ReadError, match="option backend cannot be 'micro'") as caught:
+        run(file, "a5", timing_only=True, backend="micro")
+    assert caught.value.legal == ("library", "vpto")

@@ -75,32 +75,6 @@ def test_out_may_be_the_input_and_nothing_else_of_it(tier: Tier) -> None:
     assert np.array_equal(codes, want)
 
 
-@pytest.mark.parametrize("tier", TIERS)
-def test_wrong_arrays_are_refused(tier: Tier) -> None:
-    policy = abstract_policy(F32, E4M3)
-    good, frozen = np.zeros(3, np.uint32), np.zeros(3, np.uint8)
-    frozen.flags.writeable = False
-    for out in (
-        np.zeros(4, np.uint8),
-        np.zeros((1, 3), np.uint8),
-        np.zeros(3, np.uint16),
-        np.zeros(3, np.int8),
-        frozen,
-        [0, 0, 0],
-    ):
-        with pytest.raises(ReadError, match="out"):
-            convert_codes(good, F32, E4M3, policy, tier=tier, out=out)
-    with pytest.raises(ReadError, match="uint32"):
-        convert_codes(np.zeros(3, np.float32), F32, E4M3, policy, tier=tier)
-    i4 = FORMATS["i4"]
-    with pytest.raises(ReadError, match="not a code of i4"):
-        convert_codes(np.full(3, 16, np.uint8), i4, F32, abstract_policy(i4, F32), tier=tier)
-    i48 = FORMATS["i48"]
-    if tier is not Tier.TABLE:
-        with pytest.raises(ReadError, match="not a value of i48"):
-            convert_codes(np.full(3, 1 << 50, np.uint64), i48, F32, abstract_policy(i48, F32), tier=tier, out=good)
-
-
 @needs_numba
 def test_a_code_outside_its_format_is_refused_also_once_the_loop_is_there() -> None:
     i4 = FORMATS["i4"]
