@@ -203,13 +203,6 @@ def test_tpc_conversions_of_all_inputs_of_16_bits(
     assert result.casts[place] == judged(EVERY, codes_of(result.outputs["y"]), src, dst, rounding, overflow)
 
 
-def test_tpc_all_lanes_of_a_pair_count(tmp_path: Path) -> None:
-    x = numbers(1024).reshape(16, 64)
-    result = run(PROGRAMS / "tpc_f32_bf16_packed_gaudi.tpc", inputs={"x": x})
-    (found,) = result.casts.values()
-    assert found == judged(codes_of(x), codes_of(result.outputs["y"]), "f32", "bf16", "rint", "special")
-
-
 def test_tpc_predicates_leave_lanes_out(tmp_path: Path) -> None:
     """Bits of a vector predicate, polarities, and a scalar predicate that is false."""
     x = np.tile(np.array([0.5, 300.0, 40000.0, 1.0], np.float16), 32).reshape(1, 128)

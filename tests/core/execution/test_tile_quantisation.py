@@ -22,6 +22,7 @@ from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.machines.mechanisms import lowerer_of
 from castsim.tools.estimate.cast_estimates import HERE, timed_alone
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 CHIPS = ("a2a3", "a5")
 
@@ -330,3 +331,15 @@ def test_published_cycles_of_blocks(rows: int, cols: int, published: int, within
     found = timed_alone(chip, lowerer_of(chip).work(work), "tquant.mx").cycles
     # The text of the smaller is one chain of 32 rows, of which the window of the front end holds a part.
     assert found == pytest.approx(published, rel=within)
+
+
+@pytest.mark.parametrize(
+    ("operation", "element"),
+    [("tquant", "f32"), ("tdequant", "i8"), ("tdequant", "i16"), ("tquant.mx", "f32"), ("trowargmax", "f32")],
+)
+def test_more_rows_and_more_columns_take_longer(operation: str, element: str) -> None:
+    small, tall, wide = (
+        estimate_tile_operation(operation, element, *shape, target="a5").cycles
+        for shape in ((8, 64), (64, 64), (64, 256))
+    )
+    assert small < tall < wide

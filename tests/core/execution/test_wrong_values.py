@@ -246,9 +246,3 @@ def test_an_argument_of_another_type_is_refused(function: str, arguments: Mappin
     assert isinstance(refused.value, CastsimError)
     assert str(refused.value).startswith(f"{function}: {wrong} has type {type(arguments[wrong]).__name__}")
     assert refused.value.legal
-
-
-def test_types_that_stand_for_others_are_taken() -> None:
-    assert castsim.run(PROGRAM, timing_only=True, max_cycles=1e6).cycles == 450
-    assert castsim.run(PROGRAM, timing_only=True, max_cycles=np.int64(10**6)).cycles == 450
-    assert castsim.load_target(castsim.load_target("a5")).name == "a5"

@@ -195,11 +195,6 @@ def test_canonical_spelling(kind: TileType, text: str) -> None:
     assert parse_type(text) == kind
 
 
-def test_a_format_without_a_spelling_is_refused() -> None:
-    with pytest.raises(ReadError, match="'e3m2' cannot be written"):
-        format_type(PointerType("e3m2"))
-
-
 ARGUMENTS = "%p: !pto.ptr<f32>, %n: index, %w: i32, %q: i64, %x: f32, %c: i1"
 CONSTANTS = "".join(f"%c{n} = arith.constant {n} : index\n" for n in (0, 1, 8, 16, 32, 64, 128, 512)) + (
     "%minus = arith.constant -1 : index\n"

@@ -29,6 +29,7 @@ from castsim.reports.launches import (
     launch_slices,
     written_launches,
 )
+from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import RunReport
 from castsim.running.lifted_limits import LineCost, costliest_line, longest_line, what_if
 from castsim.running.program_runs import Result, source_lines
@@ -192,6 +193,7 @@ def test_stale_reads_name_their_lines_above_all(capsys: pytest.CaptureFixture[st
     program = "programs/tpc_f32_i32_pipelined_stale_goya.tpc"
     head, *_ = out_of(capsys, ["run", str(ROOT / program), "--in", "x=random:1", "--summary"]).split("\n\n")
     assert "24 stale reads, lines 31, 34, 35, " in " ".join(head.split())
+    assert lines_named([15, 11, 12]) == "lines 11, 12, 15"
 
 
 TILES = sorted(PROGRAMS.glob("a5_*.pto"))
