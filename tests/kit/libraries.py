@@ -8,7 +8,7 @@ from __future__ import annotations
 import en_dtypes
 import ml_dtypes
 import numpy as np
-from gfloat import Domain, FormatInfo
+from gfloat import Domain, FormatInfo, RoundMode
 from gfloat import formats as gf
 
 LIBRARY = {
@@ -43,4 +43,11 @@ GFLOAT = {
     "e1m2": _gfloat("e1m2", 4, 3, 1, nans=0, nz=True, extended=False),
     "f8_143": _gfloat("f8_143", 8, 4, 7, nans=7, nz=True, extended=True),
     "f8_152": _gfloat("f8_152", 8, 3, 15, nans=3, nz=True, extended=True),
+}
+GFLOAT_MODES = {
+    "rint": RoundMode.TiesToEven,
+    "round": RoundMode.TiesToAway,
+    "floor": RoundMode.TowardNegative,
+    "ceil": RoundMode.TowardPositive,
+    "trunc": RoundMode.TowardZero,
 }

@@ -10,7 +10,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from castsim.__main__ import kept_interrupts, main
 from castsim.commands.feature import feature_of
 from castsim.execution.input_data import MAX_HEADER_BYTES, random_codes, read_array
 from castsim.files import file_names, is_coloured, whole_file
-from castsim.isa.errors import ReadError, Span, escaped
+from castsim.isa.errors import IllegalError, ReadError, Span, escaped
 from castsim.isa.formats import FORMATS
 from castsim.isa.reading import file_limit, read_bytes, read_text
 from castsim.reports.bars import bars
@@ -134,6 +134,18 @@ def test_what_numpy_writes_is_read(dtype, shape, version, tmp_path) -> None:
         assert np.asarray(found).tobytes() == wanted.tobytes()
 
 
+def test_pipes_and_devices_are_no_arrays() -> None:
+    with pytest.raises(ReadError, match="regular file"):
+        read_array(Path("/dev/zero"), "x")
+
+
+def test_random_without_a_seed_is_told_of_seeds(capsys: Capture) -> None:
+    assert main(["run", str(ROOT / "programs/f32_to_f16.pto"), "--in", "src=random"]) == 2
+    assert "src=random:0" in capsys.readouterr().err
+    assert main(["run", str(ROOT / "programs/f32_to_f16.pto"), "--in", "src=nothing"]) == 2
+    assert "random:SEED" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["f32", "f16", "e2m1", "i8", "u16", "i64", "bool", "i4"])
 def test_numbers_drawn_in_pieces_are_those_drawn_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fmt = FORMATS[name]
@@ -211,6 +223,22 @@ def compiling(back):
     assert reached == ["compiled"]
 
 
+def test_an_input_of_a_binary_without_declarations(tmp_path: Path, capsys: Capture) -> None:
+    binary = tmp_path / "k.bin"
+    source = str(ROOT / "programs/tpc_f32_i32_pipelined_goya.tpc")
+    assert main(["asm", source, "--out", str(binary), "--quiet"]) == 0
+    assert main(["run", str(binary), "--target", "goya", "--in", "x=random:0"]) == 2
+    error = capsys.readouterr().err
+    assert "--declare FILE" in error
+    assert "// castsim: tensor 0 x" in error
+
+
+def test_refusals_are_of_the_kinds_that_callers_catch() -> None:
+    assert issubclass(IllegalError, ValueError)
+    with pytest.raises(ReadError), file_limit(0):
+        pass
+
+
 STEERING = [
     *(chr(n) for n in (*range(9), *range(0xB, 0x20), *range(0x7F, 0xA0))),
     *"\u061c\u200e\u200f\u202e\u2066\u2069",
@@ -284,6 +312,11 @@ def test_json_on_standard_output_is_json_without_controls(tmp_path: Path, capsys
     assert not any(character in out for character in STEERING)
     held = json.loads(out)
     assert "x\x1b[31m\x7f\x9b\u202e" in (str(value) if isinstance(value, str) else "" for value in held.values())
+
+
+def test_a_name_of_a_file_is_escaped_in_errors(capsys: Capture) -> None:
+    assert main(["run", "no\x1b[31m.pto"]) == 2
+    assert "no\\x1b[31m.pto" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -387,3 +420,66 @@ def check(commands: Commands, path: Path, command: tuple[str, ...], tmp_path: Pa
 )  # fmt: skip
 def test_a_hostile_file_does_no_harm(commands: Commands, path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
     check(commands, path, command, tmp_path)
+
+
+def _parts(base: str) -> tuple[str, str, str]:
+    """The text before the first load, the text from there, and the line of the cast."""
+    cut = base.index("    pto.tload")
+    rest = base[cut:]
+    return base[:cut], rest, next(line for line in rest.split("\n") if "tcvt" in line)
+
+
+def _deep_branches(base: str) -> str:
+    head, rest, _ = _parts(base)
+    return head + "    scf.if %b {\n" * 10_000 + rest
+
+
+def _deep_loops(base: str) -> str:
+    head, rest, _ = _parts(base)
+    loops = "".join(f"    scf.for %i{k} = %c0 to %n step %c1 {{\n" for k in range(10_000))
+    return head + "    %n = arith.constant 2 : index\n" + loops + "    }\n" * 10_000 + rest
+
+
+def _long_line(base: str) -> str:
+    return base.replace("    return", "    bad " + "x" * 10**7)
+
+
+def _many_arguments(base: str) -> str:
+    more = "".join(f", %a{i}: !pto.ptr<f16>" for i in range(100_000))
+    return base.replace("%dst: !pto.ptr<f16>", "%dst: !pto.ptr<f16>" + more)
+
+
+def _many_casts(base: str) -> str:
+    cast = _parts(base)[2]
+    return base.replace(cast, "\n".join([cast] * 10**5))
+
+
+def _many_constants(base: str) -> str:
+    head, rest, _ = _parts(base)
+    return head + "".join(f"    %k{i} = arith.constant {i} : index\n" for i in range(10**6)) + rest
+
+
+def _many_functions(_: str) -> str:
+    return "module {\n" + "".join(f"func.func @f{i}() {{ return }}\n" for i in range(100_000)) + "}\n"
+
+
+LARGE: dict[str, Callable[[str], str]] = {
+    "lines.pto": _many_constants, "tcvt1e5.pto": _many_casts, "deep10000.pto": _deep_branches,
+    "deepfor.pto": _deep_loops, "longline.pto": _long_line, "args100000.pto": _many_arguments,
+    "funcs.pto": _many_functions,
+}  # fmt: skip
+"""How each is made from the text of the program, by file name."""
+
+
+@pytest.mark.skipif(not THOROUGH, reason="CASTSIM_THOROUGH=1 makes the large files")
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_hostile_program_does_no_harm(commands: Commands, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(LARGE[name](PROGRAM.read_text(encoding="utf-8")), encoding="utf-8")
+    for command in COMMANDS[".pto"]:
+        check(commands, path, command, tmp_path)
+
+
+def test_each_kind_of_file_is_there() -> None:
+    assert {path.suffix for path in FILES} == set(COMMANDS)
+    assert len(FILES) > 80

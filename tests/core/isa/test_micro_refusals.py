@@ -8,7 +8,7 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.isa.errors import CastsimError, IllegalError, LimitError
+from castsim.isa.errors import CastsimError, IllegalError, LimitError, ReadError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
@@ -257,6 +257,21 @@ def test_it_is_printed_as_it_is_read(text: str) -> None:
     assert parse(print_program(read)) == read
 
 
+def test_a_sort_stands_outside_and_has_no_cycles(tmp_path: Path) -> None:
+    path = saved(tmp_path, program("", SORT))
+    assert main(["check", str(path)]) == 0
+    assert "vbitsort" in run(path, timing_only=True).untimed
+    with pytest.raises(IllegalError, match="not allowed inside"):
+        run(saved(tmp_path, program(SORT)), timing_only=True)
+
+
+def test_a_malformed_one_shows_the_form() -> None:
+    with pytest.raises(ReadError) as caught:
+        parse(program(f"pto.pstu %m : {MASKS}"))
+    assert caught.value.span is not None
+    assert caught.value.span.line == 17
+
+
 # ---------------------------------------------------------------- pointers into the buffer as arguments: byte addresses
 CALLED = f"""module attributes {{pto.target_arch = "a5"}} {{
   func.func @k(%u: {UB}, %o: {UB}, %y: !pto.ptr<f32, gm>) {{
@@ -297,6 +312,13 @@ def test_addresses_that_there_are_not(args: dict[str, int], message: str, tmp_pa
     with pytest.raises(CastsimError, match=message) as caught:
         run(file, args=args)
     assert caught.value.span is not None
+
+
+def test_check_takes_such_a_pointer_for_the_first_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(CALLED)
+    assert main(["check", str(file)]) == 0
+    assert "--arg u=ADDRESS" in capsys.readouterr().out
 
 
 def test_a_loop_of_more_trips_than_a_length_has_is_over_the_limit(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import ml_dtypes
 import numpy as np
 import pytest
 from kit.pto_text import module, moved
 
 import castsim
+from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
@@ -74,6 +76,20 @@ def test_a_slope_is_f32_and_scalars_of_unsigned_tiles_are_signless(arch: str) ->
 
 
 @pytest.mark.parametrize("arch", ["a2a3", "a5"])
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+@pytest.mark.parametrize("name", ["tcolargmax", "tcolargmin"])
+def test_places_of_extreme_bytes(arch: str, element: str, name: str) -> None:
+    tile = _tile(16, 64, element)
+    lines = [f"%tmp = pto.alloc_tile : {tile}"]
+    lines.append(f"pto.{name} ins(%ta, %tmp : {tile}, {tile}) outs(%tz : {_tile(1, 64, 'i32')})")
+    text = _program(arch, [("a", 16, 64, element)], lines, (1, 64, "i32"))
+    kind = "uint8" if element[0] == "u" else "int8"
+    given = np.random.default_rng(3).integers(0, 256, (16, 64), "uint8").view(kind)
+    find = np.argmax if name == "tcolargmax" else np.argmin
+    assert np.array_equal(_run(text, a=given).reshape(-1), find(given, axis=0))
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
 def test_one_row_of_numbers_serves_all_rows_of_a_sort(arch: str) -> None:
     kinds = f"{_tile(4, 64, 'f32')}, {_tile(1, 64, 'ui32')}"
     line = f"pto.tsort32 ins(%ta, %ti : {kinds}) outs(%tz : {_tile(4, 128, 'f32')})"
@@ -86,6 +102,16 @@ def test_one_row_of_numbers_serves_all_rows_of_a_sort(arch: str) -> None:
             order = sorted(range(first, first + 32), key=lambda k: -given[row, k])
             assert found[row, first : first + 32, 0].tolist() == [given[row, k] for k in order]
             assert found[row, first : first + 32, 1].view("uint32").tolist() == [int(numbers[0, k]) for k in order]
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+def test_a_fill_may_enlarge(arch: str) -> None:
+    line = f"pto.tfillpad ins(%ta : {_tile(8, 64, 'f32')}) outs(%tz : {_tile(16, 128, 'f32', ', pad=1')})"
+    text = _program(arch, [("a", 8, 64, "f32")], [line], (16, 128, "f32"), more=", pad=1")
+    given = np.arange(512, dtype="float32").reshape(8, 64)
+    want = np.zeros((16, 128), "float32")
+    want[:8, :64] = given
+    assert np.array_equal(_run(text, a=given), want)
 
 
 def test_what_newer_front_ends_leave_out() -> None:
@@ -123,6 +149,31 @@ def test_the_number_of_the_core_is_an_argument(arch: str, ending: str) -> None:
     with pytest.raises(CastsimError, match="no scalar argument 'get_subblock_idx'") as caught:
         _run(text, {"get_subblock_idx": 3}, a=given)
     assert "get_block_idx" in caught.value.legal
+
+
+def test_the_number_of_the_core_places_what_expand_writes(tmp_path: Path) -> None:
+    lines = [
+        "%b = pto.get_block_idx -> i64",
+        "%y = arith.trunci %b : i64 to i32",
+        f"pto.tadds ins(%ta, %y : {_tile(4, 32, 'i32')}, i32) outs(%tz : {_tile(4, 32, 'i32')})",
+    ]
+    (tmp_path / "k.pto").write_text(_program("a5", [("a", 4, 32, "i32")], lines, (4, 32, "i32")))
+    given = np.arange(128, dtype="int32").reshape(4, 32)
+    found = [given + 7]
+    for arguments in ([], ["--arg", "get_block_idx=7"]):
+        assert main(["expand", str(tmp_path / "k.pto"), "--out", str(tmp_path / "e.pto"), *arguments]) == 0
+        found.append(_run((tmp_path / "e.pto").read_text(), {} if arguments else None, a=given.reshape(-1)))
+    assert np.array_equal(found[1].reshape(4, 32), given)
+    assert np.array_equal(found[2].reshape(4, 32), given + 7)
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+def test_a_move_may_have_a_scratch_tile(arch: str) -> None:
+    tile, tmp = _tile(4, 32, "f32"), _tile(1, 96, "ui8")
+    lines = [f"%tmp = pto.alloc_tile : {tmp}", f"pto.tmov ins(%ta, %tmp : {tile}, {tmp}) outs(%tz : {tile})"]
+    text = _program(arch, [("a", 4, 32, "f32")], lines, (4, 32, "f32"))
+    given = np.arange(128, dtype="float32").reshape(4, 32)
+    assert np.array_equal(_run(text, a=given), given)
 
 
 @pytest.mark.parametrize("space", ["", ", gm"])
@@ -168,3 +219,51 @@ def test_texts_after_lowering_are_refused_as_such(argument: str, body: str, what
         parse(f"func.func @k({argument}) {{\n{body}\nreturn\n}}\n", "k.pto")
     assert caught.value.message.startswith(what)
     assert caught.value.span is not None
+
+
+def test_a_scatter_by_pattern_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"pto.tscatter ins(%ta, {{maskPattern = #pto.mask_pattern<P0101>}} : {T}) outs(%tz : {_tile(4, 64, 'f32')})"
+    file = tmp_path / "k.pto"
+    file.write_text(_program("a5", [("a", 4, 32, "f32")], [line], (4, 64, "f32")))
+    assert main(["run", str(file), "--timing-only"]) == 1
+    assert "pto.tscatter is not modelled" in capsys.readouterr().err
+    assert main(["run", str(file), "--timing-only", "--opaque", "tscatter=9"]) == 0
+
+
+def test_tquant_without_tmp_gets_one_on_a2a3() -> None:
+    """Clamped, rounded products with the factor of each row, by docs/reference/pto.md 7.12; ties to even."""
+    column = "!pto.tile_buf<vec, 8x1xf32, blayout=col_major>"
+    lines = [
+        f"%ts = pto.alloc_tile : {column}",
+        "%one = arith.constant 1 : index",
+        "%eight = arith.constant 8 : index",
+        "%vs = pto.make_tensor_view %s, shape = [%eight, %one], strides = [%one, %one] {layout = #pto.layout<dn>} : "
+        "!pto.tensor_view<?x?xf32>",
+        "%ps = pto.partition_view %vs, offsets = [%c0, %c0], sizes = [%eight, %one] : !pto.tensor_view<?x?xf32> -> "
+        "!pto.partition_tensor_view<8x1xf32>",
+        f"pto.tload ins(%ps : !pto.partition_tensor_view<8x1xf32>) outs(%ts : {column})",
+        f"pto.tquant ins(%ta, %ts : {_tile(8, 32, 'f32')}, {column}) outs(%tz : {_tile(8, 32, 'i8')}) "
+        "{quant_type = #pto<quant_type INT8_SYM>}",
+    ]
+    text = _program("a3", [("a", 8, 32, "f32")], lines, (8, 32, "i8"))
+    text = text.replace("(%a: !pto.ptr<f32>,", "(%a: !pto.ptr<f32>, %s: !pto.ptr<f32>,")
+    x = (np.arange(256, dtype=np.float32).reshape(8, 32) - 128) * np.float32(1.5)
+    scale = np.exp2(-np.arange(8, dtype=np.float32)).reshape(8, 1)
+    assert np.array_equal(_run(text, a=x, s=scale), np.clip(np.rint(x * scale), -128, 127).astype(np.int8))
+
+
+def test_tquant_mx_stores_32_reciprocals_into_a_tile_of_32(tmp_path: Path) -> None:
+    """The vendor's own kernel: 16 x 64, one line of exponents; every group of a largest number of 448 has scale 1."""
+    names = {"e": _tile(1, 32, "i8"), "m": _tile(1, 32, "f32"), "r": _tile(1, 32, "f32")}
+    lines = [f"%{name} = pto.alloc_tile : {kind}" for name, kind in names.items()]
+    lines.append(
+        f"pto.tquant.mx ins(%ta : {_tile(16, 64, 'f32')}) outs(%tz, %e, %m, %r : {_tile(16, 64, 'i8')}, "
+        f"{', '.join(names.values())}) {{quant_type = #pto<quant_type MXFP8>}}"
+    )
+    file = tmp_path / "k.pto"
+    file.write_text(_program("a5", [("a", 16, 64, "f32")], lines, (16, 64, "i8")))
+    x = np.tile(np.array([448.0, 1.0, -2.0, 0.5] * 16, np.float32), (16, 1))
+    result = castsim.run(file, inputs={"a": x})
+    codes = np.asarray(result.outputs["z"]).view(np.uint8)
+    assert np.array_equal(codes, x.astype(ml_dtypes.float8_e4m3fn).view(np.uint8))
+    assert any("behind %r are overwritten" in each.text for each in result.loaded.executed.warnings)

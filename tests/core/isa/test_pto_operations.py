@@ -4,6 +4,7 @@ import pytest
 from core.isa.parsed_text import F32, I32, TILE, T, body_of, last_of, refusal
 from kit.pto_text import compact, function
 
+from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Constant, Convert, ScalarType
 from castsim.isa.pto.pto_parser import parse
@@ -37,6 +38,36 @@ def test_aliases_define_their_result(mnemonic: str, element: str, cols: int) -> 
     assert "no ins/outs form" in refusal(f"pto.{mnemonic} ins(%t : {T}) outs(%t : {T})", f"%t: {T}").message
 
 
+def test_alloc_tile_with_all_operands() -> None:
+    node = last_of(
+        "%t = pto.alloc_tile addr = %a valid_row = %r valid_col = %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
+        "%a: i64, %r: index, %c: index",
+    )
+    assert node == pto.AllocTile("t", pto.TileType("vec", "f32", 16, 64, None, None), "a", "r", "c")
+
+
+def test_attributes_of_other_dialects_only_bring_a_warning() -> None:
+    program = parse(function(f"%t = pto.alloc_tile {{my.hint = 1}} : {T}"))
+    assert "unknown attribute my.hint of pto.alloc_tile" in program.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID3>]", '["PIPE_MTE2", "PIPE_V", "EVENT_ID3"]',
+     "[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID3>]",
+     '[<PIPE_MTE2>,"PIPE_V",#pto.event<EVENT_ID3>]'],
+)  # fmt: skip
+def test_flags_in_every_spelling(text: str) -> None:
+    assert last_of(f"pto.set_flag{text}") == pto.SetFlag(pto.Pipe.MTE2, pto.Pipe.V, 3)
+    assert last_of(f"pto.wait_flag {text}") == pto.WaitFlag(pto.Pipe.MTE2, pto.Pipe.V, 3)
+
+
+@pytest.mark.parametrize("pipe", pto.Pipe)
+@pytest.mark.parametrize("form", ["<{}>", "#pto.pipe<{}>", '"{}"'])
+def test_every_pipe(pipe: pto.Pipe, form: str) -> None:
+    assert last_of(f"pto.barrier {form.format(pipe.value)}") == pto.Barrier(pipe)
+
+
 # ------------------------------------------------------------------------------------------------- synchronisation
 
 
@@ -57,6 +88,33 @@ def test_events_are_flags_between_the_pipes_of_their_endpoints(endpoint: str, pi
     assert last_of(f"pto.barrier_sync [#pto.{name}<{endpoint}>]") == pto.Barrier(pipe)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("%m = memref.alloc() : memref<4xf32>", "memref.alloc"),
+        *(
+            (f"{results}{name} %p", f"{name} is not modelled: no source documents")
+            for results, name in (("%b = ", "pto.declare_local_array"),)
+        ),
+        ("%a = pto.import_reserved_buffer {}", "pto.import_reserved_buffer: the types of its results are missing"),
+        ("^bb1:", "^bb1"),
+        ('%q = "pto.other"(%p) : (!pto.ptr<f32>) -> ()', '"pto.other"'),
+        ("%d = arith.constant dense<0> : vector<4xi32>", "dense"),
+        ("%v = pto.vcvt %p : !pto.ptr<f32>", "pto.vcvt"),
+    ],
+)
+def test_what_is_not_modelled_is_refused_by_name_and_place(text: str, name: str) -> None:
+    error = refusal(text, "%p: !pto.ptr<f32>")
+    assert name in error.message
+    assert error.span is not None
+    assert error.span.line == 2
+
+
+def test_misspelt_attributes_of_tile_operations_name_the_real_one() -> None:
+    error = refusal(f"pto.tcmp ins(%t, %t {{cmpmode = #pto<cmp lt>}} : {T}, {T}) outs(%t : {T})", f"%t: {T}")
+    assert error.legal == ("cmpMode",)
+
+
 # -------------------------------------------------------------------------------------------------------- control
 def test_a_loop_with_carried_values() -> None:
     node = last_of(
@@ -73,6 +131,18 @@ def test_a_loop_with_carried_values() -> None:
     assert loop == pto.For(
         "i", "a", "b", "s", (pto.Yield(("x", "y"), (I32, F32)),), ("x", "y"), ("a", "k"), ("p", "q"), (I32, F32), I32
     )
+
+
+def test_a_single_result_may_be_numbered_in_its_uses() -> None:
+    body = (
+        "%r:1 = scf.if %c -> (i32) { scf.yield %a : i32 } else { scf.yield %a : i32 }\n%s = arith.addi %r#0, %r : i32"
+    )
+    assert last_of(body, "%c: i1, %a: i32") == pto.Arith("s", "addi", ("r", "r"), I32)
+
+
+@pytest.mark.parametrize("kind", ["section.vector", "section.cube"])
+def test_sections(kind: str) -> None:
+    assert last_of(f"pto.{kind} {{ pto.barrier <PIPE_V> }}") == pto.Section(kind, (pto.Barrier(pto.Pipe.V),))
 
 
 def test_names_end_with_their_region_and_may_return_after_it() -> None:
@@ -96,6 +166,17 @@ def test_a_missing_yield_is_shown_at_the_brace_that_ends_the_region() -> None:
     span = refusal("%r = scf.if %c -> (i32) { pto.barrier <PIPE_V> } else { }", "%c: i1").span
     assert span is not None
     assert span.text[span.column - 1 :] == "} else { }"
+
+
+def test_regions_one_after_the_other_do_not_count_as_nested() -> None:
+    assert len(body_of("pto.vecscope { }\n" * 200)) == 200
+
+
+def test_absurd_nesting_is_refused_and_does_not_break_the_reader() -> None:
+    assert "nested more than" in refusal("pto.vecscope {" * 3000).message
+    with pytest.raises(ReadError, match="nested more than"):
+        parse("module attributes {a = " + "[" * 3000)
+    assert isinstance(last_of("pto.section.vector {" * 60 + "}" * 60), pto.Section)
 
 
 # --------------------------------------------------------------------------------------------------- scalar values

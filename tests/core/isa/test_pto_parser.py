@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
-from core.isa.parsed_text import I32
+from core.isa.parsed_text import F32, I32, INDEX
 from kit.execution_programs import kernel_file
 from kit.paths import ROOT
-from kit.pto_text import compact, function
+from kit.pto_text import SPECIMENS, VECTORS, compact, function
 
 from castsim import run
 from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
@@ -52,6 +53,15 @@ def test_attributes_of_module_and_function() -> None:
     (kernel,) = program.functions
     assert kernel.attributes == (("pto.aicore", ""), ("pto.kernel_kind", "#pto.kernel_kind<vector>"))
     assert not kernel.is_entry
+
+
+def test_an_empty_file_is_an_empty_program() -> None:
+    assert parse("// nothing\n").functions == ()
+
+
+def test_a_function_may_return_values() -> None:
+    program = parse("func.func @f(%a: i32, %b: f32) -> (i32, f32) { func.return %a, %b : i32, f32 }")
+    assert program.functions[0].body == (pto.Return(("a", "b"), (I32, F32)),)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +172,11 @@ def check_round_trip(text: str) -> pto.Program:
     return program
 
 
+@pytest.mark.parametrize("path", SPECIMENS, ids=lambda path: path.stem)
+def test_specimens_survive_printing(path: Path) -> None:
+    check_round_trip(path.read_text())
+
+
 def test_every_form_survives_printing() -> None:
     program = check_round_trip(EVERYTHING)
     assert [function.name for function in program.functions] == ["outside", "entry", "value"]
@@ -192,6 +207,12 @@ def test_all_spellings_of_a_cast_print_alike() -> None:
         f'"pto.tcvt"(%s, %d) {{rmode = #pto<round_mode CEIL>}} : ({T}, {T}) -> ()',
     )
     assert len({print_program(parse(function(alloc + form))) for form in forms}) == 1
+
+
+def test_a_format_that_the_text_cannot_spell_is_refused() -> None:
+    program = pto.Program((pto.Function("f", (pto.Argument("p", pto.PointerType("e3m2")),), (pto.Return(),)),))
+    with pytest.raises(ReadError, match="e3m2"):
+        print_program(program)
 
 
 PROGRAMS = sorted((ROOT / "programs").rglob("*.pto"))
@@ -348,3 +369,66 @@ def test_very_many_functions_are_not_all_listed(tmp_path: Path):
     found = refusal(whole(many), None, tmp_path)
     assert len(found.legal) == 13
     assert found.legal[-1] == "and 2988 more"
+
+
+def specimen(name: str) -> str:
+    return (VECTORS / "pto_specimens" / f"{name}.pto").read_text()
+
+
+def test_narrow_block() -> None:
+    program = parse(specimen("narrow_block"), "narrow_block.pto")
+    (kernel,) = program.functions
+    assert (program.target_arch, program.warnings) == ("a3", ())
+    assert (kernel.name, kernel.is_entry, kernel.result_types) == ("narrow_block", True, ())
+    assert [(a.name, a.type) for a in kernel.arguments] == [
+        ("in", pto.PointerType("f32")),
+        ("out", pto.PointerType("f16")),
+    ]
+    assert kernel.body is not None
+    wide, slim = (pto.TileType("vec", element, 32, 128, 32, 128) for element in ("f32", "f16"))
+    assert kernel.body[-4:] == (
+        pto.TileOperation("tload", ("pin",), (pto.PartitionType((32, 128), "f32"),), ("wide",), (wide,)),
+        pto.Tcvt(dst="slim", src="wide", dst_type=slim, src_type=wide, rounding=pto.RoundMode.ROUND),
+        pto.TileOperation("tstore", ("slim",), (slim,), ("pout",), (pto.PartitionType((32, 128), "f16"),)),
+        pto.Return(),
+    )
+    assert kernel.body[8:10] == (pto.AllocTile("wide", wide), pto.AllocTile("slim", slim))
+    assert kernel.body[-3].span.line == 15
+
+
+def test_widen_rows() -> None:
+    (kernel,) = parse(specimen("widen_rows")).functions
+    assert kernel.body is not None
+    (loop,) = (node for node in kernel.body if isinstance(node, pto.For))
+    assert (loop.variable, loop.lower, loop.upper, loop.step) == ("r", "c0", "rows", "step")
+    flags = [node for node in loop.body if isinstance(node, pto.SetFlag | pto.WaitFlag)]
+    assert len(flags) == 8
+    assert flags[0] == pto.WaitFlag(pto.Pipe.V, pto.Pipe.MTE2, 0)
+    assert kernel.body[-2] == pto.Barrier(pto.Pipe.ALL)
+    views = [node for node in kernel.body if isinstance(node, pto.MakeView)]
+    assert [view.layout for view in views] == ["nd", "nd"]
+    assert views[0].type == pto.ViewType((None, None), "bf16")
+    assert [node.address for node in kernel.body if isinstance(node, pto.AllocTile)] == ["a_src", "a_dst"]
+    assert loop.body[0] == pto.PartitionView(
+        "pin",
+        "vin",
+        ("r", "c0"),
+        ("step", "cols"),
+        pto.ViewType((None, None), "bf16"),
+        pto.PartitionType((64, 256), "bf16"),
+    )
+
+
+def test_quantise_row() -> None:
+    (kernel,) = parse(specimen("quantise_row")).functions
+    assert kernel.body is not None
+    assert [a.type for a in kernel.arguments[2:]] == [F32, I32]
+    assert pto.Constant("lo", -127.0, F32) in kernel.body
+    assert pto.Convert("r", "index_cast", "row", I32, INDEX) in kernel.body
+    tile = pto.TileType("vec", "f32", 1, 512, 1, 512)
+    assert pto.TileOperation("tmuls", ("x", "scale"), (tile, F32), ("y",), (tile,)) in kernel.body
+    casts = [node for node in kernel.body if isinstance(node, pto.Tcvt)]
+    assert [(c.rounding, c.saturation) for c in casts] == [
+        (pto.RoundMode.RINT, None),
+        (pto.RoundMode.RINT, Saturation.ON),
+    ]

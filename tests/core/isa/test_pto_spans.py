@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -10,10 +12,13 @@ from kit.execution_programs import kernel_file
 from kit.paths import PROGRAMS
 
 import castsim
+from castsim.__main__ import main
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, ReadError, SourceText, Span
-from castsim.isa.pto.lexer import PtoSource, TokenKind, filled, parameters, tokenize
+from castsim.isa.pto.lexer import PtoSource, TokenKind, filled, parameters, tokenize, with_values
 from castsim.isa.pto.pto_parser import parse
+from castsim.isa.tpc.program import AssemblySource
 from castsim.isa.value_expressions import Expression, read_values
+from castsim.tools.graphs.tosa_reader import TosaReader
 
 
 def one_line(constants: int) -> str:
@@ -35,11 +40,51 @@ def peak_of(action: object) -> int:
     return peak
 
 
+def test_memory_of_a_program_on_one_line_grows_with_its_length_only():
+    text = one_line(4000)
+    peak = peak_of(lambda: parse(text))
+    assert peak < 100 * len(text)  # a copy per statement would be 4000 times the text
+
+
+def test_spans_of_assembly_hold_no_lines():
+    text = "nop " * 50_000
+    source = AssemblySource(text, "k.tpc")
+    spans: list[Span] = []
+    assert peak_of(lambda: spans.extend(source.span(0, 4 * number, 3) for number in range(5000))) < 5 * len(text)
+    assert str(spans[7]) == "k.tpc:1:29"
+    assert spans[7].text == text
+
+
+def test_spans_of_tosa_text_hold_no_lines():
+    text = " ".join(f"%v{number}" for number in range(20_000))
+    reader = TosaReader(PtoSource("g.mlir", text))
+    spans: list[Span] = []
+    assert peak_of(lambda: spans.extend(map(reader.span, range(5000)))) < 5 * len(text)
+    assert spans[3].column == len("%v0 %v1 %v2 ") + 1
+
+
 @pytest.mark.parametrize("attribute", ['"{}"', "[{}]", "{}"])
 def test_a_long_word_is_held_a_few_times_not_once_per_place(attribute: str):
     word = attribute.format("x" * 300_000)
     text = f"module attributes {{a = {word}, b = {word}}} {{ {one_line(200)} }}"
     assert peak_of(lambda: parse(text)) < 20 * len(text)
+
+
+def test_a_span_says_what_it_said_before():
+    span = PtoSource("k.pto", "ab\r\ncd ef\n").span(7, 50)
+    assert (span.file, span.line, span.column, span.length, span.text) == ("k.pto", 2, 4, 2, "cd ef")
+    assert span == Span("k.pto", 2, 4, "cd ef", 2)
+    assert hash(span) == hash(Span("k.pto", 2, 4, "cd ef", 2))
+    assert pickle.loads(pickle.dumps(span)) == span
+    assert Span("t.csv", 12, 5, "a,b,c,d").text == "a,b,c,d"
+    assert str(Span("t.csv", 12, 5, "a,b,c,d")) == "t.csv:12:5"
+    assert str(Span("nowhere", 3, 9)) == "nowhere:3:9"
+    assert Span("nowhere", 3, 9, "", 4).length == 4
+
+
+def test_a_long_line_is_shown_from_the_place_on():
+    assert PtoSource("k.pto", "  short  \n" + "y" * 300 + "x" * 300).span(10 + 300, 5).excerpt() == "x" * 200
+    assert PtoSource("k.pto", "  short  \n").span(4).excerpt() == "short"
 
 
 DEPTH = 2_000  # twice what Python itself bears
@@ -80,6 +125,40 @@ def tokens(text: str) -> list[tuple[TokenKind, str]]:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("%7{rmode", [(TokenKind.VALUE, "%7"), (TokenKind.PUNCTUATION, "{"), (TokenKind.WORD, "rmode")]),
+        ("%a__b.c$d-e", [(TokenKind.VALUE, "%a__b.c$d-e")]),
+        ("%a->", [(TokenKind.VALUE, "%a"), (TokenKind.PUNCTUATION, "->")]),
+        ("%r:2", [(TokenKind.VALUE, "%r:2")]),
+        ("%r#1", [(TokenKind.VALUE, "%r#1")]),
+        ("%x: i32", [(TokenKind.VALUE, "%x"), (TokenKind.PUNCTUATION, ":"), (TokenKind.WORD, "i32")]),
+        ("%x:i32", [(TokenKind.VALUE, "%x"), (TokenKind.PUNCTUATION, ":"), (TokenKind.WORD, "i32")]),
+        ("-127.0", [(TokenKind.NUMBER, "-127.0")]),
+        ("1.000000e+00", [(TokenKind.NUMBER, "1.000000e+00")]),
+        ("0x7F800000", [(TokenKind.NUMBER, "0x7F800000")]),
+        ("#pto<round_mode ROUND>", [(TokenKind.ATTRIBUTE, "#pto<round_mode ROUND>")]),
+        ("#pto.layout<nd>", [(TokenKind.ATTRIBUTE, "#pto.layout<nd>")]),
+        ("#rmode=FLOOR", [(TokenKind.ATTRIBUTE, "#rmode"), (TokenKind.PUNCTUATION, "="), (TokenKind.WORD, "FLOOR")]),
+        ("<PIPE_V>", [(TokenKind.PUNCTUATION, "<"), (TokenKind.WORD, "PIPE_V"), (TokenKind.PUNCTUATION, ">")]),
+        ('"PIPE_V"', [(TokenKind.STRING, '"PIPE_V"')]),
+        ("!pto.tile_buf<vec, 4x256xf32, valid=4x200>", [
+            (TokenKind.TYPE, "!pto.tile_buf<vec, 4x256xf32, valid=4x200>")]),
+        ("!pto.tensor_view<?x?xf32> -> i8", [
+            (TokenKind.TYPE, "!pto.tensor_view<?x?xf32>"), (TokenKind.PUNCTUATION, "->"), (TokenKind.WORD, "i8")]),
+        ("^bb0", [(TokenKind.BLOCK, "^bb0")]),
+        ("a // b\nc", [(TokenKind.WORD, "a"), (TokenKind.WORD, "c")]),
+        ("a // to the end", [(TokenKind.WORD, "a")]),
+        ("// only a comment", []),
+        (" \t\r\n ", []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_tokens(text: str, expected: list[tuple[TokenKind, str]]) -> None:
+    assert tokens(text) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
         ("a\n  \\", 2, 3, "unexpected character"), ("a /* b */", 1, 3, "comment"),
@@ -107,9 +186,23 @@ def test_places_count_lines_and_columns_from_one_and_stay_on_the_line() -> None:
     assert str(source.span(10)) == "t.pto:4:1"
 
 
+def test_long_blank_or_commented_tails_take_linear_time() -> None:
+    start = time.thread_time()
+    tokens("a" + " " * 400_000 + "\n" * 100_000 + "// x\n" * 50_000 + "//" + "/" * 200_000)
+    tokens("!pto.tile_buf<" + " " * 400_000)
+    assert time.thread_time() - start < 60  # processor time: linear takes a fraction of a second, else hours
+
+
 # ---------------------- parameters of tile programs: what is filled in, the places of errors, and what cannot be read
 SAMPLE = PROGRAMS / "tuning" / "f32_to_bf16_tiles.pto"
 HEAD = "// castsim: parameter R = 16 in 8..32:8\n// castsim: parameter M = RINT\n"
+
+
+def test_the_text_with_values_filled_in_is_the_program(tmp_path: Path) -> None:
+    by_hand = kernel_file(tmp_path, SAMPLE.read_text().replace("${R}", "8").replace("${C}", "512"), "by_hand.pto")
+    given = kernel_file(tmp_path, with_values(SAMPLE.read_text(), "k.pto", {"R": 8, "C": 512}), "given.pto")
+    one, two = (castsim.run(path, timing_only=True).timing for path in (by_hand, given))
+    assert (one.total, one.pipes) == (two.total, two.pipes)
 
 
 def test_defaults_are_filled_in_and_nothing_else_changes() -> None:
@@ -158,6 +251,19 @@ def test_errors_of_the_program_are_where_the_text_has_them(tmp_path: Path) -> No
     line = text.splitlines()[span.line - 1]
     assert "${R}" in line
     assert line[span.column - 1 :].startswith("%slam")
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_run_takes_values(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["run", str(SAMPLE), "--tile", "R=32", "--tile", "C=512", "--timing-only", "--quiet"]) == 0
+    assert main(["run", str(SAMPLE), "--tile", "Q=32", "--timing-only"]) == 2
+    assert "'Q' is not a parameter" in capsys.readouterr().err
+    assert main(["run", str(SAMPLE), "--tile", "R=3.5", "--timing-only"]) == 2
+    assert "--tile:1:3: '3.5' must be an integer or a word" in capsys.readouterr().err
+    assert main(["run", str(SAMPLE.parent.parent / "tpc_f32_exp_goya.tpc"), "--tile", "R=3", "--timing-only"]) == 2
+    assert "only tile programs take parameters" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [

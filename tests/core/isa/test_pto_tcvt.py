@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import csv
+
 import pytest
-from kit.pto_text import compact, function
+from kit.pto_text import VECTORS, asked, compact, function, key_value
 
 from castsim.isa.errors import ReadError, TileError
 from castsim.isa.formats import Saturation
@@ -69,6 +71,11 @@ def test_every_spelling_gives_the_same_cast(spelling: str, mode: str, rounding: 
     node = tcvt_of(fill(SPELLINGS[spelling], f"rmode = {mode}, sat_mode = #pto<saturation_mode OFF>"))
     assert node == Tcvt(dst="d", src="s", dst_type=DST, src_type=SRC, rounding=rounding, saturation=Saturation.OFF)
     assert node.defines_dst is SPELLINGS[spelling].startswith("%d")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_without_attributes_nothing_is_chosen(spelling: str) -> None:
+    assert tcvt_of(fill(SPELLINGS[spelling])) == Tcvt(dst="d", src="s", dst_type=DST, src_type=SRC)
 
 
 @pytest.mark.parametrize("spelling", WITH_TMP)
@@ -230,6 +237,20 @@ def test_shapes_and_valid_regions_must_agree(spelling: str, src: str, dst: str, 
     assert caught.value.span is not None
 
 
+@pytest.mark.parametrize(
+    ("src", "dst"),
+    [
+        (compact("f32", 16, 5), compact("f16", 16, 5)),  # columns off the 32-byte grid
+        (compact("f32", 16, 32, 0, 0), compact("f16", 16, 32, 0, 0)),
+        ("!pto.tile_buf<mat, 16x32xf32>", "!pto.tile_buf<vec, 16x32xf16, blayout=col_major, pad=1, fractal=1024>"),
+        (compact("i64", 16, 32), compact("f8E5M2", 16, 32)),  # whether a pair exists is the target's affair
+        (compact("f64", 16, 32), compact("f64", 16, 32)),
+    ],
+)
+def test_what_the_front_end_accepts_is_accepted(src: str, dst: str) -> None:
+    tcvt_of(fill(SPELLINGS["1 ins/outs"]).replace(T0, src).replace(T1, dst))
+
+
 def test_a_tile_may_be_converted_in_place() -> None:
     node = tcvt_of(fill("pto.tcvt ins(%s : T0) outs(%s : T0)"))
     assert (node.src, node.dst) == ("s", "s")
@@ -254,3 +275,33 @@ def test_only_tiles_are_converted() -> None:
     ):
         with pytest.raises(ReadError, match="tcvt converts tiles"):
             parse(text.replace("{}", form))
+
+
+FORMATS = {"si8": "i8", "si16": "i16", "ui8": "u8", "ui16": "u16", "ui32": "u32"}
+
+
+INSTANCES = list(csv.DictReader((VECTORS / "pto_tcvt_instances_dev.csv").read_text().splitlines()))
+
+
+@pytest.mark.parametrize("tile", [key_value, compact])
+def test_every_public_instance_reads_as_what_it_says(tile: object) -> None:
+    assert callable(tile)
+    for row in INSTANCES:
+        shape = [int(row[key]) for key in ("rows", "cols", "valid_rows", "valid_cols")]
+        src, dst = tile(row["src_dtype"], *shape), tile(row["dst_dtype"], *shape)
+        scratch = row["line_form"] == "dps+tmp"
+        tmp = (", %t", f", {TT}") if scratch else ("", "")
+        text = function(
+            f"%s = pto.alloc_tile : {src}\n%d = pto.alloc_tile : {dst}\n%t = pto.alloc_tile : {TT}\n"
+            f"pto.tcvt ins(%s{tmp[0]}{asked(row['round_mode'], row['sat'])} : {src}{tmp[1]}) outs(%d : {dst})"
+        )
+        src_type, dst_type = (
+            TileType("vec", FORMATS.get(row[key], row[key]), *shape) for key in ("src_dtype", "dst_dtype")
+        )
+        rounding = None if row["round_mode"] == "default" else RoundMode[row["round_mode"]]
+        saturation = None if row["sat"] == "default" else Saturation[row["sat"]]
+        more = {"tmp": "t", "tmp_type": TMP} if scratch else {}
+        expected = Tcvt(
+            "d", "s", src_type=src_type, dst_type=dst_type, rounding=rounding, saturation=saturation, **more
+        )
+        assert tcvt_of(text) == expected, row["file"]

@@ -41,11 +41,23 @@ def test_spellings_that_mislead_or_that_only_castsim_knows_bring_a_warning(spell
     assert ("castsim" if spelling in ("hif8", "f4E2M1x2", "f4E1M2x2", "s4") else name) in warning
 
 
+@pytest.mark.parametrize("spelling", ELEMENTS)
+def test_the_vendors_own_spellings_bring_none(spelling: str) -> None:
+    assert parse(function("", f"%p: !pto.ptr<{spelling}>")).warnings == ()
+
+
 @pytest.mark.parametrize("spelling", ["i2", "i4", "si4", "ui4", "i128", "index", "i1", "tf32", "u8", "F32", "f8", ""])
 @pytest.mark.parametrize("form", ["!pto.ptr<{}>", "!pto.tensor_view<4x{}>", "!pto.tile_buf<vec, 4x32x{}>"])
 def test_what_is_no_element_type_is_refused(spelling: str, form: str) -> None:
     with pytest.raises(ReadError, match="element type"):
         parse_type(form.format(spelling))
+
+
+@pytest.mark.parametrize("spelling", ["i4", "si4"])
+def test_four_bit_integers_are_pointed_to_their_spelling(spelling: str) -> None:
+    with pytest.raises(ReadError) as caught:
+        parse_type(compact(spelling, 16, 64))
+    assert caught.value.legal == ("s4",)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +190,28 @@ def test_the_nearest_real_spelling_comes_first(misspelt: str, meant: str) -> Non
     assert caught.value.legal[0] == meant
 
 
+@pytest.mark.parametrize("text", [key_value("f32", 16, 64, 17, 64), compact("f32", 16, 64, 16, 65)])
+def test_a_valid_region_beyond_the_tile_does_not_fit(text: str) -> None:
+    with pytest.raises(TileError, match=r"17 valid rows|65 valid columns"):
+        parse_type(text)
+
+
+@pytest.mark.parametrize("rows", [0, 16])
+def test_empty_tiles_and_valid_regions_are_legal(rows: int) -> None:
+    assert parse_type(key_value("f32", rows, 64, 0, 0)) == TileType("vec", "f32", rows, 64, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("index", ScalarType("index")), ("i1", ScalarType("i1")), ("si32", ScalarType("i32")),
+        ("ui8", ScalarType("u8")), ("bf16", ScalarType("bf16")), ("!pto.ptr<f32, ub>", PointerType("f32", "ub")),
+    ],
+)  # fmt: skip
+def test_scalars_and_pointers(text: str, kind: object) -> None:
+    assert parse_type(text) == kind
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -193,6 +227,11 @@ def test_the_nearest_real_spelling_comes_first(misspelt: str, meant: str) -> Non
 def test_canonical_spelling(kind: TileType, text: str) -> None:
     assert format_type(kind) == text
     assert parse_type(text) == kind
+
+
+def test_a_format_without_a_spelling_is_refused() -> None:
+    with pytest.raises(ReadError, match="'e3m2' cannot be written"):
+        format_type(PointerType("e3m2"))
 
 
 ARGUMENTS = "%p: !pto.ptr<f32>, %n: index, %w: i32, %q: i64, %x: f32, %c: i1"
@@ -282,6 +321,20 @@ def test_numbers_follow_from_constants(expression: str, value: int | None) -> No
         parse(program(body))
     else:
         refused(ReadError, body, "must be positive, not 0")
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "result"),
+    [
+        ("treshape", compact("f32", 64, 16)),
+        ("treshape", compact("f16", 16, 128)),
+        ("treshape", compact("s4", 16, 256)),  # 4-bit rows: for the target to judge
+        ("bitcast", compact("i32", 16, 64)),
+        ("bitcast", compact("f16", 16, 64)),
+    ],
+)
+def test_new_types_for_the_same_bytes(mnemonic: str, result: str) -> None:
+    parse(program(f"%t = pto.alloc_tile : {T}\n%r = pto.{mnemonic} %t : {T} -> {result}"))
 
 
 PACKED = "%b = pto.make_tensor_view %z, shape = [%c16, %c64], strides = [{}] : !pto.tensor_view<?x?x{}>\n"

@@ -1,4 +1,4 @@
-"""What every reader takes at most: the largest is read, one more is refused with the limit."""
+"""What every reader takes at most: the largest is read, one more is refused with the limit; the page tells each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kit.paths import ROOT
+from kit.paths import PROGRAMS, ROOT
 
 from castsim import run
-from castsim.execution import input_data
+from castsim.execution import input_data, run_limits
 from castsim.execution.input_data import read_array
 from castsim.isa import reading, value_expressions
 from castsim.isa.errors import CastsimError, SourceText, Span
@@ -31,16 +31,23 @@ from castsim.tools.sweep import specification as axes
 from castsim.tools.sweep import specification as sweep_specification
 from castsim.tools.tune import candidates as tuning_candidates
 
+PAGE = "\n".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("inputs-outputs.md", "fixed-limits.csv")
+)
 GRID = '[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\ndst = "f16"\ntarget = "a5"\ncols = 16\n'
 
 
 @dataclass(frozen=True)
 class Case:
-    """A limit: `read(n, folder)` reads an input of size n; `says` is in the refusal of `step` more."""
+    """A limit: `read(n, folder)` reads an input of size n; `says` is what the refusal of one more contains.
+
+    `fact` is how the page tells the limit, `step` what one more is.
+    """
 
     limit: int
     read: Callable[[int, Path], object]
     says: str
+    fact: str
     step: int = 1
 
 
@@ -212,76 +219,74 @@ def trips(count: int, _: Path) -> object:
 
 
 CASES = {
-    "elements of an array of C": Case(
-        code.MOST_ELEMENTS,
-        lambda n, _: kernel(f"__local__ int x[2][{n // 2}];"),
-        "an array of 4098 elements exceeds the limit of 4096",
-        step=2,
+    "elements of an array of C": Case(code.MOST_ELEMENTS, lambda n, _: kernel(f"__local__ int x[2][{n // 2}];"),
+                                      "an array of 4098 elements exceeds the limit of 4096", "4,096 elements", step=2),
+    "characters of a kernel in C": Case(source_text.MOST_BYTES, kernel_of_characters, "524288 characters",
+                                        "524,288 characters"),
+    "headers of C": Case(source_text.MOST_INCLUDES, headers, "more than 32 deep", "32 headers"),
+    "brackets of C": Case(source_text.MOST_NESTED, lambda n, _: kernel(f"m = {'(' * (n - 1)}n{')' * (n - 1)};"),
+                          "more than 100 levels deep", "100 deep"),
+    "tree of C": Case(source_text.MOST_DEEP, lambda n, _: kernel(f"m = {'n + ' * (n - 4)}n;"),
+                      "nested more than 300 levels deep", "300 deep"),
+    "tokens of macros": Case(source_text.MOST_EXPANDED, expanded, "more than 100000 tokens", "100,000 tokens",
+                             step=1200),
+    "instructions of C": Case(code.MOST_INSTRUCTIONS, trips, "more than 4000 instructions", "4,000 instructions"),
+    "bytes": Case(1000, of_size, "--max-file-bytes 1001", f"{reading.MAX_TEXT_BYTES >> 20} MiB"),
+    "statements": Case(20, statements, "--max-statements", f"{run_limits.MAX_STATEMENTS:,}"),
+    "nesting": Case(64, nested, "nested more than 64 levels deep", "64 regions"),
+    "calls": Case(64, called, "calls are nested more than 64 levels deep", "64 calls"),
+    "characters of a number": Case(400, constant, "too long", "400 characters"),
+    "characters of an immediate": Case(64, immediate, "at most 64 characters", "64 characters"),
+    "lanes": Case(1 << 16, lambda n, _: lanes(n), "1 to 65536", "65,536 lanes"),
+    "bytes of a description": Case(
+        csv_tables.MOST_BYTES, lambda n, f: target_of(f, "", n), "limit of 1048576 bytes", "1 MiB"
     ),
-    "characters of a kernel in C": Case(source_text.MOST_BYTES, kernel_of_characters, "524288 characters"),
-    "headers of C": Case(source_text.MOST_INCLUDES, headers, "more than 32 deep"),
-    "brackets of C": Case(
-        source_text.MOST_NESTED,
-        lambda n, _: kernel(f"m = {'(' * (n - 1)}n{')' * (n - 1)};"),
-        "more than 100 levels deep",
-    ),
-    "tree of C": Case(
-        source_text.MOST_DEEP, lambda n, _: kernel(f"m = {'n + ' * (n - 4)}n;"), "nested more than 300 levels deep"
-    ),
-    "tokens of macros": Case(source_text.MOST_EXPANDED, expanded, "more than 100000 tokens", step=1200),
-    "instructions of C": Case(code.MOST_INSTRUCTIONS, trips, "more than 4000 instructions"),
-    "bytes": Case(1000, of_size, "--max-file-bytes 1001"),
-    "statements": Case(20, statements, "--max-statements"),
-    "nesting": Case(64, nested, "nested more than 64 levels deep"),
-    "calls": Case(64, called, "calls are nested more than 64 levels deep"),
-    "characters of a number": Case(400, constant, "too long"),
-    "characters of an immediate": Case(64, immediate, "at most 64 characters"),
-    "lanes": Case(1 << 16, lambda n, _: lanes(n), "1 to 65536"),
-    "bytes of a description": Case(csv_tables.MOST_BYTES, lambda n, f: target_of(f, "", n), "limit of 1048576 bytes"),
     "depth of a description": Case(
-        24,
-        lambda n, f: csv_tables.read_toml(written(f, "t.toml", "x = " + "[" * n + "]" * n + "\n")),
-        "more than 24 deep",
+        24, lambda n, f: csv_tables.read_toml(written(f, "t.toml", "x = " + "[" * n + "]" * n + "\n")),
+        "more than 24 deep", "24 levels",
     ),
     "digits of a fact": Case(
-        40,
-        lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {'1' * 20}.{'1' * (n - 21)}\n")),
-        "more than 40 digits",
+        40, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {'1' * 20}.{'1' * (n - 21)}\n")),
+        "more than 40 digits", "40 characters",
     ),
     "exponent of a fact": Case(
-        30, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = 1e{n}\n")), "outside -30 .. 30"
+        30, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = 1e{n}\n")), "outside -30 .. 30", "10^30"
     ),
     "whole number of a description": Case(
-        2**63 - 1, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {n}\n")), "does not fit into 64 bits"
+        2**63 - 1, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {n}\n")), "does not fit into 64 bits",
+        "64 bits",
     ),
-    "bases": Case(16, bases, "more than 16 descriptions"),
-    "digits of a cell": Case(18, lambda n, f: cast_table(f, n), "more than 18 digits"),
-    "digits of a measurement": Case(18, measurements, "too long for a number"),
-    "header of an array": Case(input_data.MAX_HEADER_BYTES, array_header, "10000 are read"),
-    "bytes of a lookup table": Case(1 << 20, lookup, "more than 1048576 bytes"),
-    "rank of a tensor": Case(32, dimensions, "up to 32"),
+    "bases": Case(16, bases, "more than 16 descriptions", "16 descriptions"),
+    "digits of a cell": Case(18, lambda n, f: cast_table(f, n), "more than 18 digits", "18 digits"),
+    "digits of a measurement": Case(18, measurements, "too long for a number", "18 digits"),
+    "header of an array": Case(input_data.MAX_HEADER_BYTES, array_header, "10000 are read", "10,000 bytes"),
+    "bytes of a lookup table": Case(1 << 20, lookup, "more than 1048576 bytes", "1 MiB"),
+    "rank of a tensor": Case(32, dimensions, "up to 32", "32 dimensions"),
     "elements of a tensor of a graph": Case(
-        2**62, lambda n, _: tensor(f"tensor<{n >> 31}x{1 << 31}xf32>"), "fewer than 2^63", step=2**62
+        2**62, lambda n, _: tensor(f"tensor<{n >> 31}x{1 << 31}xf32>"), "fewer than 2^63", "2^63", step=2**62
     ),
-    "characters of an expression": Case(400, expression, "longer than 400 characters"),
-    "number in an expression": Case(2**63 - 1, whole_number, "wider than 63 bits"),
-    "values of a list": Case(value_expressions.MOST, values, "more than 100000 values"),
-    "points of a search": Case(tuning_candidates.MOST_POINTS, choices, "more than 1000000", step=1000),
+    "characters of an expression": Case(400, expression, "longer than 400 characters", "400 characters"),
+    "number in an expression": Case(2**63 - 1, whole_number, "wider than 63 bits", "63 bits"),
+    "values of a list": Case(value_expressions.MOST, values, "more than 100000 values", "100,000 values"),
+    "points of a search": Case(
+        tuning_candidates.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000
+    ),
     "values of a key": Case(
-        axes.MOST_VALUES, lambda n, f: specified(f, f"rows = {{ from = 1, to = {n} }}\n"), "more than 10000000"
+        axes.MOST_VALUES, lambda n, f: specified(f, f"rows = {{ from = 1, to = {n} }}\n"), "more than 10000000",
+        "10,000,000 values",
     ),
     "points of a sweep": Case(
         sweep_specification.MOST_POINTS,
         lambda n, f: specified(f, f"rows = {{ from = 1, to = {n // 1000} }}\nrow_stride = {{ from = 1, to = 1000 }}\n"),
-        "more than 1000000000",
-        step=1000,
+        "more than 1000000000", "1,000,000,000 points", step=1000,
     ),
-    "extent of a sweep": Case(1 << 28, lambda n, f: specified(f, f"rows = {n}\n"), "up to 268435456"),
+    "extent of a sweep": Case(1 << 28, lambda n, f: specified(f, f"rows = {n}\n"), "up to 268435456", "268,435,456"),
     "exclusions": Case(
-        1000, lambda n, f: specified(f, "rows = 8\n" + '[[exclude]]\nwhere = "rows > 9"\n' * n), "more than 1000 tables"
+        1000, lambda n, f: specified(f, "rows = 8\n" + '[[exclude]]\nwhere = "rows > 9"\n' * n),
+        "more than 1000 tables", "1,000 tables",
     ),
-    "message of a debugger": Case(16 << 20, lambda n, _: message(n), "up to 16777216"),
-}
+    "message of a debugger": Case(16 << 20, lambda n, _: message(n), "up to 16777216", "16 MiB"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -292,3 +297,16 @@ def test_the_largest_is_read_and_one_more_is_refused_with_the_limit(name: str, t
         case.read(case.limit + case.step, tmp_path)
     assert case.says in caught.value.render()
     assert caught.value.exit_code in (1, 2)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_page_tells_the_limit(name: str) -> None:
+    limits_of_page = PAGE[PAGE.index("## Limits") :]
+    assert CASES[name].fact in limits_of_page
+
+
+def test_elements_are_limited_by_their_option(tmp_path: Path) -> None:
+    program = PROGRAMS / "f32_to_f16.pto"
+    assert run(program, inputs={"src": "zeros"}, max_elements=256).cycles
+    with pytest.raises(CastsimError, match="max-elements"):
+        run(program, inputs={"src": "zeros"}, max_elements=255)

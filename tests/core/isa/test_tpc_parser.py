@@ -54,6 +54,14 @@ def test_layouts_say_the_same() -> None:
     assert canonical_text(joined, dialect("gaudi2")) == line
 
 
+def test_missing_trailing_slots_are_empty() -> None:
+    assert (
+        program("ld_l_v V1, 0x100") == program("ld_l_v V1, 0x100; nop") == program("ld_l_v V1, 0x100; nop; nop; nop;")
+    )
+    assert program("NOP").bundles == (Bundle(),)
+    assert program("nop;nop;nop;nop").bundles == (Bundle(),)
+
+
 def test_equal_instructions_share_the_slots_that_have_them() -> None:
     bundle = program("{ cache_invalidate || mov.i16 V8, 0x0 || mov.i16 V9, 0x0 }").bundles[0]
     assert bundle.load is not None
@@ -109,6 +117,15 @@ nop; jmpr again, !SP1; nop; nop
 end:
 """
     )
+
+
+def test_places() -> None:
+    found = program("nop\n  nop; nop; convert.f32 V0, V1, INT32", "gaudi")
+    vpu = found.bundles[1].vpu
+    assert vpu is not None
+    assert (vpu.span.line, vpu.span.column) == (2, 13)
+    assert isinstance(program("a: nop").items[0], LabelDefinition)
+    assert program("nop") == program("\n\n nop ; ")  # places take no part in equality
 
 
 # -------------------------------------------------------------------------------------------------------- spellings
@@ -321,6 +338,15 @@ def test_garbage_is_refused_or_read(pieces: list[str], generation: str) -> None:
         assert parse(print_program(found), dialect(generation)) == found
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_is_refused_or_read(text: str) -> None:
+    try:
+        parse(text, dialect("gaudi2"))
+    except CastsimError as error:
+        assert error.span is not None
+
+
 def test_long_texts_take_linear_time() -> None:
     line = "ld_l_v V1, 0x100; nop; convert.f32 target_type=int32 V4, V5; nop  // castsim is quick /* */\n"
     assert len(parse(line * 3000, dialect("gaudi2")).bundles) == 3000
@@ -411,3 +437,16 @@ WRITTEN = [
 def test_words_of_the_assembler(generation: str, slot: int, given: str, shown: str) -> None:
     line, wanted = ("; ".join(text if place == slot else "nop" for place in range(4)) for text in (given, shown))
     assert canonical_text(line, dialect(generation)).strip() == wanted
+
+
+@pytest.mark.parametrize(
+    ("generation", "line"),
+    [
+        ("goya", "LOOKUP_C1C2 V5, V6, BV32, 3"),  # no pair begins at an odd register
+        ("gaudi", "LOOKUP_2C V4, V6, BV32, 3"),  # later generations name the pair
+    ],
+)
+def test_what_the_assembler_refuses(generation: str, line: str) -> None:
+    with pytest.raises(CastsimError) as caught:
+        parse(f"{line}; nop; nop; nop\n", dialect(generation))
+    assert caught.value.span is not None

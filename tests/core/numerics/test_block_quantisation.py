@@ -203,6 +203,17 @@ def test_every_form_against_exact_arithmetic(kind: str, element: str, rule: str,
     assert held.tolist() == scaling.reshape(-1).tolist()
 
 
+def test_reciprocals_are_kept_twice_in_unrolled_passes_only() -> None:
+    """f32, more than 1024 elements, a multiple of 256, exponents in one line."""
+    x = np.ones((32, 64), np.float32)
+    start = 0x1C000
+    found = blocks(x, "MXFP8", "ocp")["after"][start : start + 4 * 128].view(np.uint32)
+    assert (found == 0x43800000).all()  # 2**(127 - 119), of each of 64 groups twice
+    found = blocks(x, "MXFP8", "ocp", by_rows=True)["after"][start : start + 4 * 128].view(np.uint32)
+    assert (found[:64] == 0x43800000).all()
+    assert not (found[64:] == 0x43800000).any()
+
+
 HALF = (7, -2.5, 5, 1.25, 0.5, 0.875)
 
 
@@ -424,6 +435,14 @@ def test_exponents_to_zz(element: str, rows: int, groups: int, line: bool) -> No
     assert after[size:0x8000].tolist() == before[size:0x8000].tolist()
 
 
+def test_exponents_of_rows_to_zz() -> None:
+    source = Spot("x", "ui8", 4, 32, 0)
+    before, after = moved(source, boxed("ui8", 32, 4, (32, 4), ZZ), " {grpAxis = #pto<mx_group_axis axis0>}")
+    for (group, column), place in {(1, 0): 1, (2, 0): 32, (3, 17): 99}.items():  # docs/reference/pto.md section 7.12
+        assert after[0x8000 + place] == before[group * 32 + column]
+    assert sorted(after[0x8000 : 0x8000 + 128]) == sorted(before[:128])
+
+
 @pytest.mark.parametrize("compact", [0, 2])
 @pytest.mark.parametrize("element", ["ui8", "!pto.f4E2M1x2", "f8E4M3FN"])
 @pytest.mark.parametrize(("rows", "cols"), [(20, 64), (16, 96), (33, 40)])
@@ -460,6 +479,11 @@ def test_codes_to_nz(element: str, rows: int, cols: int, compact: int) -> None:
 def test_refused_boxes(source: Spot, kind: str, tmp: str, error: type[CastsimError], told: str) -> None:
     with pytest.raises(error, match=told):
         moved(source, kind, tmp=tmp)
+
+
+def test_boxes_are_of_the_a5() -> None:
+    with pytest.raises(IllegalError, match="a2a3 has no operation"):
+        moved(Spot("x", "ui8", 32, 32, 0), boxed("ui8", 32, 32, (32, 32), NZ), chip="a2a3")
 
 
 MOVED = [

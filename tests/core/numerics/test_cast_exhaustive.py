@@ -8,6 +8,9 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 
+import en_dtypes
+import gfloat
+import ml_dtypes
 import numpy as np
 import oracle
 import pytest
@@ -15,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.boundaries import FORMATS, hard_codes
 from kit.golden import VECTORS, assert_same, oracle_mode, product_cast
-from kit.libraries import LIBRARY
+from kit.libraries import GFLOAT, LIBRARY
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Overflow, Rounding, format_named
@@ -160,6 +163,21 @@ def test_boundaries_in_every_mode(src: str, dst: str) -> None:
     assert tried >= 8
 
 
+@pytest.mark.parametrize("src", ["f32", "f64"])
+@pytest.mark.parametrize("dst", ["f16", "bf16", "e4m3fn", "e5m2", "hif8", "e2m1", "i8", "i32"])
+def test_all_boundaries_of_common_pairs(src: str, dst: str) -> None:
+    """Every number and midpoint of the 8-bit formats, many of the wider ones, nearest even and the defaults."""
+    source = hard_codes(src, dst, points=600, reach=2, random=1500, seed=12)
+    mode, overflow = oracle.defaults(src, dst, None, None)
+    assert_cells(source, src, dst, mode, overflow)
+
+
+@pytest.mark.parametrize("overflow", ["saturate", "special"])
+def test_hybrid_of_f32(overflow: str) -> None:
+    source = hard_codes("f32", "hif8", points=500, reach=2, random=3000, seed=13)
+    assert_cells(source, "f32", "hif8", "hybrid", overflow)
+
+
 @pytest.mark.parametrize("src", ["f64", "f32", "f16", "i64", "i32"])
 @pytest.mark.parametrize("dst", ["f32", "f16", "bf16", "e4m3fn", "e5m2fnuz", "e2m1", "f8_152", "i8", "u16", "i64"])
 @pytest.mark.parametrize("guard", [True, False])
@@ -179,6 +197,19 @@ def test_stochastic(src: str, dst: str, guard: bool) -> None:
     for code, word, result in zip(source.tolist(), words.tolist(), got, strict=True):
         expected = oracle.cast(code, src, dst, "stochastic", overflow, random=word, guard_exact=guard)
         assert result == expected, (hex(code), hex(word), hex(expected), hex(result))
+
+
+def test_stochastic_decides_at_the_dropped_bits() -> None:
+    """1 + k * 2**-23 in f32 to f16 drops 13 bits: up iff the word is at most k << 19.
+
+    Source: docs/reference/formats.md section 6.
+    """
+    for dropped in (1, 5, 0xFFF, 0x1000, 0x1FFF):
+        source = np.full(3, 0x3F800000 | dropped, dtype=np.uint32)
+        words = np.array([(dropped << 19) - 1, dropped << 19, (dropped << 19) + 1], dtype=np.uint32)
+        policy = abstract_policy(format_named("f32"), format_named("f16"), Rounding.STOCHASTIC, Overflow.SPECIAL)
+        got = cast_codes(source, format_named("f32"), format_named("f16"), policy, random=words)
+        assert got.tolist() == [0x3C01, 0x3C01, 0x3C00]
 
 
 @pytest.mark.parametrize("src", ["f64", "f32"])
@@ -271,9 +302,23 @@ def test_oracle(name: str) -> None:
             assert np.signbit(number) == value.negative, hex(code)
 
 
-@pytest.mark.parametrize("name", LIBRARY)
-def test_dtype_libraries(name: str) -> None:
-    assert_same_numbers(decoded(name), every_code(name).view(LIBRARY[name]).astype(np.float32).astype(np.float64))
+SECOND_LIBRARIES = {
+    "i2": ml_dtypes.int2, "u2": ml_dtypes.uint2, "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4,
+    "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16,
+    "e8m0": en_dtypes.float8_e8m0, "e2m1": en_dtypes.float4_e2m1,
+}  # fmt: skip
+"""Integers of NumPy and ml_dtypes, and the formats that en_dtypes has besides ml_dtypes."""
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*LIBRARY.items(), *SECOND_LIBRARIES.items()])
+def test_dtype_libraries(name: str, dtype: type) -> None:
+    assert_same_numbers(decoded(name), every_code(name).view(dtype).astype(np.float32).astype(np.float64))
+
+
+@pytest.mark.parametrize("name", [name for name in GFLOAT if oracle.fmt(name).bits <= 16])
+def test_gfloat(name: str) -> None:
+    numbers = [gfloat.decode_float(GFLOAT[name], code).fval for code in oracle.codes(name)]
+    assert_same_numbers(decoded(name), np.array(numbers))
 
 
 @pytest.fixture(scope="module")

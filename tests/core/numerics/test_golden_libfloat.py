@@ -96,6 +96,14 @@ def test_vendor_model(bits: int, mode: str, overflow: str, subject: str) -> None
     assert_same(HIF8[f"fp{bits}__{mode}__{overflow}"][keep], got, source[keep], src, "hif8")
 
 
+@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize(("identifier", "src"), [("fp32", "f32"), ("fp16", "f16")])
+def test_en_dtypes(identifier: str, src: str, subject: str) -> None:
+    source = HIF8[f"{identifier}__in"]
+    got = SUBJECTS[subject](source, src, "hif8", "round", "special")
+    assert_same(HIF8[f"en__{identifier}"], got, source, src, "hif8")
+
+
 # ----------------------------------------- conversions of the PTO specification's model: integers, rounding rules, E8M0
 
 
@@ -217,3 +225,10 @@ def test_golden_of_the_sequences_with_a_tmp_tile(key: str) -> None:
         keep &= ~np.isinf(values)
     got = [lane(src, dst, code, mode.lower(), "off", tmp=True) for code in source[keep].tolist()]
     assert_same(expected[keep], np.array(got, dtype=expected.dtype), source[keep], src, dst)
+
+
+def test_the_files_are_complete() -> None:
+    assert (len(DETERMINISTIC), len(STOCHASTIC)) == (61, 8)
+    assert sum(map(len, INTEGERS.values())) == 3996 + 6
+    assert sum(map(len, E8M0.values())) == 9548 + 25
+    assert len(ROUNDING) == 20

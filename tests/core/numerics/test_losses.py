@@ -10,14 +10,14 @@ from random import Random
 import pytest
 from core.machines.vector_function.test_micro_time import FRAME, LOOP
 from kit.bundle_trees import NOWHERE, Mix, random_tree
-from kit.command_output import out_of
+from kit.command_output import document_of, out_of
 from kit.counted_work import at_most
 from kit.execution_programs import kernel_file
 from kit.paths import PROGRAMS, ROOT, VECTORS
 from kit.sample_arguments import scalars
 
 from castsim import run
-from castsim.execution.timing import WAITING, Cause, repeated
+from castsim.execution.timing import WAITING, Cause, Limiter, repeated
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import BundleOperation
@@ -31,9 +31,9 @@ from castsim.reports.launches import (
 )
 from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import RunReport
-from castsim.running.lifted_limits import LineCost, costliest_line, longest_line, what_if
+from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
 from castsim.running.program_runs import Result, source_lines
-from castsim.targets.loader import load_target
+from castsim.targets.loader import load_target, target_names
 from castsim.targets.vliw import VliwTarget
 
 HEADLINES = VECTORS / "headlines"
@@ -88,6 +88,14 @@ def test_a_cause_that_the_headline_names_has_a_limit_that_saves_a_like_share(pat
         assert 2 * gain.gained >= cycles, (limit, cycles, gain.gained)
 
 
+def test_the_line_of_the_critical_path_is_named_and_not_one_beside_it() -> None:
+    """Line 56 stalls its pipe longest, and the run is one cycle shorter without it."""
+    report = reported(HEADLINES / "absmax_two_halves.pto")
+    assert report.costliest is not None
+    assert report.costliest.instruction.span.line != 56
+    assert report.costliest.cycles > 0.1 * report.result.cycles
+
+
 @pytest.mark.parametrize("path", SAMPLES[::5], ids=lambda path: path.stem)
 def test_where_no_line_costs_cycles_the_one_that_occupies_a_pipe_longest_is_named(path: Path) -> None:
     """The occupied cycles are added up from the executions, apart from the search for the costliest line."""
@@ -111,6 +119,47 @@ def test_where_no_line_costs_cycles_the_one_that_occupies_a_pipe_longest_is_name
         for (pipe, line), cycles in occupied.items()
         if cycles == longest
     }
+
+
+def test_an_initiation_interval_is_named_with_its_limit() -> None:
+    report = reported(HEADLINES / "absmax_tquant.pto")
+    assert report.costliest is not None
+    assert (report.costliest.instruction.mnemonic, report.costliest.cause) == ("tquant", Cause.INITIATION_INTERVAL)
+    assert report.costliest.limit == report.limit == "single-cycle-trips"
+
+
+CAUSES = {
+    "strided-repeat": {
+        "MTE2": "memory latency", "MTE3": "memory latency", "S": "loop turnaround",
+        "V": "fill;drain;bank conflict;initiation interval",
+    },
+    "vector-function": {
+        "MTE2": "memory latency;bank conflict", "MTE3": "memory latency;bank conflict", "S": "loop turnaround",
+        "V": "fill;drain;dependence;store barrier;bank conflict;port;initiation interval;loop turnaround;"
+        "serialising branch;memory bandwidth",
+    },
+    "vliw": {"VPU": "initiation interval;serialising branch;memory latency;memory bandwidth"},
+}  # fmt: skip
+"""The causes beside work that the engines of a mechanism give, by pipe (their entries in docs/glossary.md)."""
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_every_cause_of_a_mechanism_has_a_limit(name: str) -> None:
+    target = load_target(name)
+    for pipe, causes in CAUSES[target.mechanism].items():
+        for cause in causes.split(";"):
+            assert any(cause in own for limit in target.what_if.values() for at, own in limit.lifts.items()
+                       if at in (pipe, "*")), (pipe, cause)  # fmt: skip
+    assert {cause for limit in target.what_if.values() for own in limit.lifts.values() for cause in own} <= set(Cause)
+
+
+def test_a_cause_without_a_limit_is_not_named() -> None:
+    found = Limiter("V", Cause.PORT, 30, 60, 20, 100)
+    assert found.sentence() == "V limits (60.0 % occupied, 20.0 % busy); port takes 30.0 %"
+    assert found.sentence(named=False) == "V limits (60.0 % occupied, 20.0 % busy)"
+    result = ran(ROOT / "programs/f32_to_f16.pto")
+    target = result.loaded.target.model_copy(update={"what_if": {}})
+    assert limit_behind(result.loaded.tree, result.timing, target, "MTE2", {Cause.MEMORY_LATENCY: 207}) == ""
 
 
 def test_a_line_that_was_inlined_often_is_one_line() -> None:
@@ -137,6 +186,17 @@ def test_a_line_that_was_inlined_often_is_one_line() -> None:
     assert sum(line.causes.values()) == together.work
 
 
+def test_a_launch_that_takes_longer_than_the_pipes_is_the_headline(capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "programs/micro/f32_to_f16_parts.pto"
+    target, result = load_target("a5"), ran(path)
+    assert target.kernel_launch.cycles > result.cycles
+    text = out_of(capsys, ["run", str(path), "--timing-only"])
+    assert f"launch takes longest: about {target.kernel_launch.cycles:,} cycles, against {result.cycles:,} in" in text
+    assert "The launch adds" not in text
+    document = document_of(capsys, "run", str(path), "--timing-only")
+    assert document["launch_cycles"] == target.kernel_launch.cycles
+
+
 @pytest.mark.parametrize(
     ("cores", "options", "sentences"),
     [
@@ -155,6 +215,38 @@ def test_a_launch_on_many_cores_says_what_bounds_it(
     assert ("Global memory" in text) == ("The launch interval" in text) == (cores > 1)
     for sentence in sentences:
         assert sentence in " ".join(text.split())
+
+
+RACING = """func.func @racing(%a: !pto.ptr<f32>, %b: !pto.ptr<f16>) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 64 : index
+  %va = pto.make_tensor_view %a, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<64x64xf32>
+  %vb = pto.make_tensor_view %b, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<64x64xf16>
+  %x = pto.alloc_tile : !pto.tile_buf<vec, 64x64xf32>
+  %y = pto.alloc_tile : !pto.tile_buf<vec, 64x64xf16>
+  %pa = pto.partition_view %va, offsets = [%c0, %c0], sizes = [%n, %n] : !pto.tensor_view<64x64xf32> -> {PART}f32>
+  %pb = pto.partition_view %vb, offsets = [%c0, %c0], sizes = [%n, %n] : !pto.tensor_view<64x64xf16> -> {PART}f16>
+  pto.tload ins(%pa : !pto.partition_tensor_view<64x64xf32>) outs(%x : !pto.tile_buf<vec, 64x64xf32>)
+  pto.tcvt ins(%x : !pto.tile_buf<vec, 64x64xf32>) outs(%y : !pto.tile_buf<vec, 64x64xf16>)
+  pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+  pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+  pto.tstore ins(%y : !pto.tile_buf<vec, 64x64xf16>) outs(%pb : !pto.partition_tensor_view<64x64xf16>)
+  return
+}
+""".replace("{PART}", "!pto.partition_tensor_view<64x64x")
+
+
+def test_races_and_stale_reads_name_their_lines_above_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "racing.pto"
+    path.write_text(RACING)
+    first, *_ = out_of(
+        capsys, ["run", str(path), "--target", "a5", "--in", "a=random:1", "--races", "report"], 1
+    ).split("\n\n")
+    assert "lines 11, 12, 15: on the chip" in " ".join(first.split())
+    program = "programs/tpc_f32_i32_pipelined_stale_goya.tpc"
+    head, *_ = out_of(capsys, ["run", str(ROOT / program), "--in", "x=random:1", "--summary"]).split("\n\n")
+    assert "24 stale reads, lines 31, 34, 35, " in " ".join(head.split())
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -187,6 +279,20 @@ def test_a_run_that_is_too_long_to_be_timed_again_says_what_a_line_occupies(monk
     found = costliest_line(result.loaded.tree, result.timing, result.loaded.target)
     assert isinstance(found, LineCost)
     assert found.sentence() == "Line 14, tload, occupies MTE2 for 225 of the 450 cycles, mostly memory latency"
+
+
+@pytest.mark.parametrize("engine", ["fast", "event"])
+def test_a_function_whose_stores_wait_at_its_own_barriers_is_occupied(engine: str) -> None:
+    """docs/reference/a5.md section 6: every store of the fp8 casts stands behind a barrier of the function itself, so
+    that no other pipe is what V waits for.
+    """
+    result = run("programs/a5_f32_to_e4m3fn_padded.pto", timing_only=True, engine=engine)
+    for pipe in result.timing.pipes.values():
+        assert sum(pipe.causes.values()) == result.cycles
+    vector = result.timing.pipes["V"].causes
+    assert vector[Cause.STORE_BARRIER] > 0
+    assert Cause.BARRIER not in vector
+    assert Cause.STORE_BARRIER not in WAITING
 
 
 def test_stale_reads_name_their_lines_above_all(capsys: pytest.CaptureFixture[str]) -> None:

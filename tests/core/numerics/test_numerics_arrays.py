@@ -104,6 +104,27 @@ def test_out_takes_either_dtype(dst: str, dtype: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("array", "name"),
+    [
+        (np.zeros(2, np.float64), "f32"), (np.zeros(2, np.uint16), "f32"), (np.zeros(2, np.int32), "f32"),
+        (np.zeros(2, np.uint8), "i8"), (np.zeros(2, np.int8), "u8"), (np.zeros(2, np.float32), "i8"),
+        (np.zeros(2, np.float32), "hif8"), (np.zeros(2, ml_dtypes.bfloat16), "f16"), (np.array([8], np.int8), "i4"),
+        (np.array([-9], np.int8), "i4"), (np.array([16], np.uint8), "u4"), (np.array([2**47], np.int64), "i48"),
+        (np.array([-(2**47) - 1], np.int64), "i48"), (np.array([16], np.uint8), "e2m1"), (np.zeros(2, object), "f64"),
+    ],
+)  # fmt: skip
+def test_other_arrays_are_refused(array: np.ndarray, name: str) -> None:
+    with pytest.raises(ReadError):
+        codes_from_array(array, FORMATS[name])
+
+
+def test_wrong_out_is_refused() -> None:
+    for out in (np.zeros(3, np.float32), np.zeros(3, np.int16), np.zeros(2, np.float16)):
+        with pytest.raises(ReadError):
+            cast(np.zeros(3, np.float32), "f32", "f16", out=out)
+
+
+@pytest.mark.parametrize(
     ("name", "codes", "packed"),
     [
         # docs/reference/formats.md section 1, checked there with onnx.numpy_helper.
@@ -150,6 +171,44 @@ def test_importing_numerics_imports_no_other_library() -> None:
     program = "import sys, castsim.numerics; print([m for m in ('ml_dtypes', 'numba', 'simpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# docs/reference/formats.md section 1: largest finite, smallest normal and smallest subnormal number, with their codes.
+LIMITS = {
+    "f64": (
+        (0x7FEFFFFFFFFFFFFF, 2**1024 - 2**971),
+        (0x0010000000000000, Fraction(2) ** -1022),
+        (1, Fraction(2) ** -1074),
+    ),
+    "f32": ((0x7F7FFFFF, 2**128 - 2**104), (0x00800000, Fraction(2) ** -126), (1, Fraction(2) ** -149)),
+    "f16": ((0x7BFF, 65504), (0x0400, Fraction(2) ** -14), (1, Fraction(2) ** -24)),
+    "bf16": ((0x7F7F, 2**128 - 2**120), (0x0080, Fraction(2) ** -126), (1, Fraction(2) ** -133)),
+    "e4m3fn": ((0x7E, 448), (0x08, Fraction(2) ** -6), (1, Fraction(2) ** -9)),
+    "e4m3fnuz": ((0x7F, 240), (0x08, Fraction(2) ** -7), (1, Fraction(2) ** -10)),
+    "e5m2": ((0x7B, 57344), (0x04, Fraction(2) ** -14), (1, Fraction(2) ** -16)),
+    "e5m2fnuz": ((0x7F, 57344), (0x04, Fraction(2) ** -15), (1, Fraction(2) ** -17)),
+    "e8m0": ((0xFE, 2**127), (0, Fraction(2) ** -127), (0, Fraction(2) ** -127)),
+    "e2m1": ((7, 6), (2, 1), (1, Fraction(1, 2))),
+    "e1m2": ((7, Fraction(7, 4)), (4, 1), (1, Fraction(1, 4))),
+    "e2m3": ((0x1F, Fraction(15, 2)), (8, 1), (1, Fraction(1, 8))),
+    "e3m2": ((0x1F, 28), (4, Fraction(1, 4)), (1, Fraction(1, 16))),
+    "hif8": ((0x6E, 32768), (0x7E, Fraction(2) ** -15), (1, Fraction(2) ** -22)),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_decode_and_encode(name: str) -> None:
+    for code, value in LIMITS[name]:
+        assert value_of(code, FORMATS[name]) == value
+        encoded = encode_value(Fraction(value), FORMATS[name])
+        assert (encoded.code, encoded.inexact) == (code, False)
+
+
+def test_value_lists_of_the_four_bit_formats() -> None:
+    e2m1 = [value_of(code, FORMATS["e2m1"]) for code in range(8)]
+    e1m2 = [value_of(code, FORMATS["e1m2"]) for code in range(8)]
+    assert e2m1 == [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+    assert e1m2 == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75]
 
 
 # --------------------------------------- numbers to codes and back: published value lists, exact ratios, decimal text

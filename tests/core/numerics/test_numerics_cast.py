@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 
+import en_dtypes
 import gfloat
+import ml_dtypes
 import numpy as np
+import oracle
 import pytest
 from gfloat.formats import format_info_binary32
-from kit.numerics_samples import cast, samples
+from kit.numerics_samples import cast, is_nan, samples, stored_mask
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, FloatFormat, IntFormat, Overflow, Rounding, Specials
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Overflow, Rounding, Specials
 from castsim.machines.vliw.semantics.operands import lfsr_step
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import Scale, cast_codes, round_to_integral_codes, scale_of, scaled_cast_codes
-from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.codec import decode_to_float64, value_of
 from castsim.numerics.policy import (
+    E8M0Rule,
     InfinityWrap,
     NanToFloat,
     NanToInteger,
     Policy,
     abstract_policy,
+    legal_roundings,
 )
 from castsim.numerics.rounding import Draw, rule_of, shift_round
 
@@ -33,6 +39,27 @@ GFLOAT_MODES = {
     Rounding.FLOOR: gfloat.RoundMode.TowardNegative,
     Rounding.CEIL: gfloat.RoundMode.TowardPositive,
 }
+
+
+ML_DTYPES = {
+    "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn, "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "e5m2": ml_dtypes.float8_e5m2, "e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dst", ML_DTYPES)
+@pytest.mark.parametrize("src", ["f32", "f16", "bf16"])
+def test_nearest_even_agrees_with_ml_dtypes(src: str, dst: str) -> None:
+    codes = samples(FORMATS[src], count=200_000)
+    numbers = codes.view({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[src])
+    # The 16-bit sources convert to float32 exactly, from which ml_dtypes rounds once.
+    want = numbers.astype(np.float32).astype(ML_DTYPES[dst])
+    got = cast(codes, src, dst)
+    number = ~np.isnan(numbers.astype(np.float32))
+    assert np.array_equal(got[number], want.view(got.dtype)[number])
+    if FORMATS[dst].nan_code is not None:
+        assert np.array_equal(is_nan(got, FORMATS[dst]), np.isnan(want.astype(np.float32)))
 
 
 # ------------------------------------------------------------------------------------------------- other libraries
@@ -67,6 +94,67 @@ def test_modes_agree_with_gfloat(dst: FloatFormat, rounding: Rounding, saturate:
     if dst.has_negative_zero:
         number = ~np.isnan(want)
         assert np.array_equal(np.signbit(got_numbers)[number], np.signbit(want)[number])
+
+
+@pytest.mark.parametrize("src", ["f32", "f16", "bf16"])
+def test_hif8_agrees_with_en_dtypes(src: str) -> None:
+    codes = samples(FORMATS[src], count=300_000)
+    numbers = codes.view({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[src]).astype(np.float32)
+    assert np.array_equal(cast(codes, src, "hif8"), numbers.astype(en_dtypes.hifloat8).view(np.uint8))
+
+
+def half_away(x: np.ndarray) -> np.ndarray:
+    whole = np.trunc(x)
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)  # the difference is exact
+
+
+def half_up(x: np.ndarray) -> np.ndarray:
+    whole = np.trunc(x)
+    return whole + np.where(x - whole >= 0.5, 1, np.where(x - whole < -0.5, -1, 0))
+
+
+ROUND_FLOAT64 = {
+    Rounding.RINT: np.rint, Rounding.FLOOR: np.floor, Rounding.CEIL: np.ceil, Rounding.TRUNC: np.trunc,
+    Rounding.ROUND: half_away, Rounding.HALF_UP: half_up,
+}  # fmt: skip
+
+
+def in_range(integer: int, fmt: IntFormat) -> int:
+    """Return the number of the format that equals an integer modulo 2**bits."""
+    return (integer - fmt.minimum) % (1 << fmt.bits) + fmt.minimum
+
+
+@pytest.mark.parametrize("rounding", ROUND_FLOAT64)
+@pytest.mark.parametrize("dst", ["i2", "u2", "i4", "u4", "i8", "u8", "i16", "u16", "i32", "u32", "i48"])
+@pytest.mark.parametrize("src", ["f16", "f32"])
+def test_floats_round_then_clamp_or_wrap(src: str, dst: str, rounding: Rounding) -> None:
+    codes = samples(FORMATS[src], count=2000)
+    numbers = decode_to_float64(codes, FORMATS[src])
+    codes, numbers = codes[np.isfinite(numbers)], numbers[np.isfinite(numbers)]
+    fmt = FORMATS[dst]
+    assert isinstance(fmt, IntFormat)
+    integers = [int(number) for number in ROUND_FLOAT64[rounding](numbers)]
+    mask = stored_mask(fmt)
+    clamped = [min(max(integer, fmt.minimum), fmt.maximum) & mask for integer in integers]
+    assert cast(codes, src, dst, rounding, Overflow.SATURATE).tolist() == clamped
+    assert cast(codes, src, dst, rounding, Overflow.WRAP).tolist() == [
+        in_range(integer, fmt) & mask for integer in integers
+    ]
+
+
+@pytest.mark.parametrize("rounding", ROUND_FLOAT64)
+@pytest.mark.parametrize("src", ["f16", "f32", "f64", "bf16"])
+def test_round_to_integral_agrees_with_numpy(src: str, rounding: Rounding) -> None:
+    fmt = FORMATS[src]
+    codes = samples(fmt)
+    numbers = decode_to_float64(codes, fmt)
+    if rounding in (Rounding.ROUND, Rounding.HALF_UP):
+        codes, numbers = codes[np.isfinite(numbers)], numbers[np.isfinite(numbers)]
+    got = decode_to_float64(round_to_integral_codes(codes, fmt, abstract_policy(fmt, fmt, rounding)), fmt)
+    assert np.array_equal(got, ROUND_FLOAT64[rounding](numbers), equal_nan=True)
+    if rounding is Rounding.RINT:
+        number = ~np.isnan(numbers)
+        assert np.array_equal(np.signbit(got)[number], np.signbit(numbers)[number])
 
 
 # ------------------------------------------------------------------------------------------------- integers
@@ -138,6 +226,87 @@ def bits(number: float) -> int:
 
 def convert(code: int, src: str, dst: str, policy: Policy) -> int:
     return int(cast_codes(np.array(code, code_dtype(FORMATS[src])), FORMATS[src], FORMATS[dst], policy))
+
+
+# Largest finite value, then what IEEE 754 calls infinity: infinity, NaN, or largest finite (section 1).
+TOP_CODES = {
+    "f16": (0x7BFF, 0x7C00, 0xFC00), "bf16": (0x7F7F, 0x7F80, 0xFF80), "e4m3fn": (0x7E, 0x7F, 0xFF),
+    "e4m3fnuz": (0x7F, 0x80, 0x80), "e5m2": (0x7B, 0x7C, 0xFC), "e5m2fnuz": (0x7F, 0x80, 0x80),
+    "e2m1": (0x7, 0x7, 0xF), "e1m2": (0x7, 0x7, 0xF), "e2m3": (0x1F, 0x1F, 0x3F), "e3m2": (0x1F, 0x1F, 0x3F),
+    "hif8": (0x6E, 0x6F, 0xEF),
+}  # fmt: skip
+
+
+def abstract(code: int, dst: str, rounding: Rounding | None = None, overflow: Overflow | None = None) -> int:
+    return convert(code, "f32", dst, abstract_policy(FORMATS["f32"], FORMATS[dst], rounding, overflow))
+
+
+@pytest.mark.parametrize("dst", TOP_CODES)
+def test_infinity_and_overflow_to_float(dst: str) -> None:
+    largest, beyond, negative_beyond = TOP_CODES[dst]
+    sign = FORMATS[dst].bits - 1
+    huge = bits(3.0e38)
+    for rounding in legal_roundings(FORMATS["f32"], FORMATS[dst]):
+        if rounding in (Rounding.STOCHASTIC, Rounding.HYBRID):
+            continue
+        assert abstract(INF, dst, rounding) == beyond
+        assert abstract(NEGATIVE_INF, dst, rounding) == negative_beyond
+        assert abstract(INF, dst, rounding, SATURATE) == largest
+        assert abstract(NEGATIVE_INF, dst, rounding, SATURATE) == largest | 1 << sign
+        if dst == "bf16":
+            continue  # holds 3e38
+        assert abstract(huge, dst, rounding, SATURATE) == largest
+        assert abstract(huge, dst, rounding) == (largest if rounding in (TRUNC, ODD, FLOOR) else beyond)
+        negative = abstract(huge | 1 << 31, dst, rounding)
+        assert negative == (largest | 1 << sign if rounding in (TRUNC, ODD, CEIL) else negative_beyond)
+
+
+@pytest.mark.parametrize(
+    ("dst", "number", "want"),
+    [
+        # RNE overflow thresholds of docs/reference/formats.md section 1.
+        ("f16", 65520.0, 0x7C00),
+        ("f16", 65519.996, 0x7BFF),
+        ("bf16", 2.0**128 - 2.0**119, 0x7F80),
+        ("e4m3fn", 464.0, 0x7E),
+        ("e4m3fn", 464.0001, 0x7F),
+        ("e4m3fnuz", 248.0, 0x80),
+        ("e4m3fnuz", 247.9, 0x7F),
+        ("e5m2", 61440.0, 0x7C),
+        ("e5m2", 61439.0, 0x7B),
+        ("e5m2fnuz", 61440.0, 0x80),
+        ("e2m1", 5.0, 0x6),
+        ("e2m1", 5.0001, 0x7),
+        ("hif8", 40960.0, 0x6F),
+        ("hif8", 40959.0, 0x6E),
+        ("hif8", 2.0**-23, 0x01),
+        ("hif8", 2.0**-23 * (1 - 2.0**-20), 0x00),
+        # Half of the minimum subnormal ties to zero, the least bit more does not.
+        ("f16", 2.0**-25, 0x0000),
+        ("f16", 2.0**-25 * (1 + 2.0**-23), 0x0001),
+        ("e4m3fn", 2.0**-10, 0x00),
+        ("e4m3fn", 2.0**-10 * (1 + 2.0**-23), 0x01),
+    ],
+)
+def test_thresholds(dst: str, number: float, want: int) -> None:
+    assert abstract(bits(number), dst) == want
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "rounding", "overflow", "legal"),
+    [
+        ("f32", "f16", None, WRAP, "special"), ("f32", "i8", None, SPECIAL, "wrap"),
+        ("i32", "i8", None, SPECIAL, "wrap"), ("f32", "hif8", RINT, None, "hybrid"),
+        ("bf16", "hif8", Rounding.HYBRID, None, "trunc"), ("f32", "hif8", ODD, None, "round"),
+        ("f32", "hif8", HALF_UP, None, "round"), ("f32", "hif8", Rounding.STOCHASTIC, None, "round"),
+        ("f32", "f16", Rounding.HYBRID, None, "stochastic"), ("f32", "e8m0", RINT, None, "ceil"),
+    ],
+)  # fmt: skip
+def test_meaningless_choices_are_refused_with_the_legal_ones(src, dst, rounding, overflow, legal) -> None:
+    with pytest.raises(IllegalError) as refused:
+        abstract_policy(FORMATS[src], FORMATS[dst], rounding, overflow)
+    assert legal in refused.value.legal
+    assert str(rounding or overflow) in refused.value.message
 
 
 # ------------------------------------------------------------------------------------------------- policy fields
@@ -255,6 +424,28 @@ def test_random_words_belong_to_stochastic_rounding() -> None:
             cast_codes(codes, f32, f16, policy, random=random)
 
 
+# Canonical NaN and its negative, docs/reference/formats.md section 1.
+NAN_CODES = {
+    "f64": (0x7FF8000000000000, 0xFFF8000000000000), "f32": (0x7FC00000, 0xFFC00000), "f16": (0x7E00, 0xFE00),
+    "bf16": (0x7FC0, 0xFFC0), "e4m3fn": (0x7F, 0xFF), "e4m3fnuz": (0x80, 0x80), "e5m2": (0x7E, 0xFE),
+    "e5m2fnuz": (0x80, 0x80), "e8m0": (0xFF, 0xFF), "hif8": (0x80, 0x80), "f8_143": (0x7F, 0xFF),
+    "f8_152": (0x7F, 0xFF), **dict.fromkeys(("e2m1", "e1m2", "e2m3", "e3m2"), (0, 0)),
+}  # fmt: skip
+
+
+def test_nan_of_every_float_is_that_of_the_oracle() -> None:
+    """Also of formats that came after the table above; those of the table agree with the oracle's row."""
+    floats: list[Format] = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
+    assert {fmt.name for fmt in floats} >= set(NAN_CODES)
+    for fmt in floats:
+        row = oracle.FLOATS[fmt.name]
+        positive = row.nan or 0
+        negative = positive | row.sign_code if row.nan is not None and row.signed_nan else positive
+        assert NAN_CODES.get(fmt.name, (positive, negative)) == (positive, negative)
+        assert (abstract(NAN, fmt.name), abstract(NEGATIVE_NAN, fmt.name)) == (positive, negative)
+    assert E8M0Rule.ONNX is Policy(RINT, SPECIAL).e8m0_rule
+
+
 def test_far_values_draw_with_zero_on_request() -> None:
     # 2**-65 of the last kept bit's weight is nonzero but far below the 32 compared bits; 3/8 is not.
     significand = np.array([1 << 63, 3 << 62], np.uint64)
@@ -271,6 +462,56 @@ F32 = FORMATS["f32"]
 POLYNOMIAL = 0x800002CC
 
 
+def by_definition(code: int, word: int, dst: FloatFormat) -> Fraction:
+    """Round the magnitude up iff the dropped bits, as a 32-bit fraction of the last kept bit, are at least the word."""
+    exact = abs(Fraction(value_of(code, F32)))
+    unit = Fraction(2) ** (dst.min_exponent - dst.fraction_bits)
+    while exact / unit >= 1 << (dst.fraction_bits + 1):
+        unit *= 2
+    kept = floor(exact / unit)
+    dropped = exact / unit - kept
+    return (kept + (dropped != 0 and floor(dropped * (1 << 32)) >= word)) * unit
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "e4m3fn", "e5m2", "e2m1"])
+def test_stochastic_rounding_is_its_definition(name: str) -> None:
+    dst = FORMATS[name]
+    assert isinstance(dst, FloatFormat)
+    rng = np.random.default_rng(6)
+    numbers = rng.uniform(-6, 6, 300) * 2.0 ** rng.integers(-30, 1, 300)
+    codes = numbers.astype(np.float32).view(np.uint32)
+    words = rng.integers(0, 1 << 32, codes.size, dtype=np.uint32)
+    words[:20], words[20:40] = 0, 0xFFFFFFFF
+    got = cast_codes(codes, F32, dst, abstract_policy(F32, dst, Rounding.STOCHASTIC, Overflow.SATURATE), random=words)
+    for code, word, result in zip(codes.tolist(), words.tolist(), got.tolist(), strict=True):
+        assert abs(Fraction(value_of(result, dst))) == by_definition(code, word, dst)
+
+
+def test_exact_values_stay_under_guard_and_follow_the_word_without() -> None:
+    one = np.full(2, 0x3F800000, np.uint32)
+    words = np.array([0, 1], np.uint32)
+    f16 = FORMATS["f16"]
+    guarded = Policy(Rounding.STOCHASTIC, Overflow.SPECIAL)
+    unguarded = Policy(Rounding.STOCHASTIC, Overflow.SPECIAL, stochastic_guard=False)
+    assert cast_codes(one, F32, f16, guarded, random=words).tolist() == [0x3C00, 0x3C00]
+    assert cast_codes(one, F32, f16, unguarded, random=words).tolist() == [0x3C01, 0x3C00]
+    assert cast_codes(one * 0, F32, f16, unguarded, random=words).tolist() == [0, 0]
+
+
+def test_words_of_n_bits_as_gfloat_has_them() -> None:
+    """Up iff fraction + bits / 2**n >= 1, which is r = 2**32 - bits * 2**(32-n).
+
+    Source: docs/reference/formats.md section 6.
+    """
+    for eighths in range(1, 8):
+        code = np.array([np.float32(1 + eighths / 8 / 1024)]).view(np.uint32)
+        for bits in range(1, 8):
+            word = np.array([(1 << 32) - bits * (1 << 29)], np.uint32)
+            policy = abstract_policy(F32, FORMATS["f16"], Rounding.STOCHASTIC)
+            got = cast_codes(code, F32, FORMATS["f16"], policy, random=word)
+            assert got[0] == 0x3C00 + (eighths + bits >= 8)
+
+
 def test_sr_rne_draws_for_normal_results_only() -> None:
     codes = samples(F32, count=5000)
     words = np.random.default_rng(7).integers(0, 1 << 32, codes.size, dtype=np.uint32)
@@ -284,9 +525,37 @@ def test_sr_rne_draws_for_normal_results_only() -> None:
     assert (nearest[subnormal] != drawn[subnormal]).any()
 
 
+def test_sixteen_bit_register_of_the_literature_has_full_period() -> None:
+    # The textbook Galois register: taps 16, 14, 13, 11, mask 0xB400, start 0xACE1, period 65535.
+    first = state = np.array([0xACE1], np.uint32)
+    seen = set()
+    while int(state[0]) not in seen:
+        seen.add(int(state[0]))
+        state = lfsr_step(state, 0xB400)
+    assert state == first
+    assert len(seen) == 65535
+
+
 def test_a_step_divides_by_x() -> None:
     """The step multiplies back to the old state: shift left, and reduce when the polynomial's top bit came in."""
     state = np.random.default_rng(8).integers(0, 1 << 32, 64, dtype=np.uint32)
     for before, after in zip(state.tolist(), lfsr_step(state, POLYNOMIAL).tolist(), strict=True):
         fell_out = after >> 31  # the polynomial's top bit is set only where a 1 fell out
         assert (after ^ (POLYNOMIAL if fell_out else 0)) << 1 | fell_out == before
+
+
+def test_hybrid_leaves_exact_f16_values() -> None:
+    codes = samples(FORMATS["hif8"])
+    halves = cast(codes, "hif8", "f16")
+    exact = cast(halves, "f16", "hif8") == codes
+    assert exact.sum() > 200
+    assert np.array_equal(cast(halves, "f16", "hif8", Rounding.HYBRID)[exact], codes[exact])
+
+
+def test_a_clamped_integer_loses_its_low_bits() -> None:
+    """docs/reference/a2a3.md section 4.3: through a clamped int32 3e9 becomes -1, not the exact integer's low bits."""
+    i32, i16 = FORMATS["i32"], FORMATS["i16"]
+    clamped = cast_codes(
+        np.array([3e9], np.float32).view(np.uint32), F32, i32, Policy(Rounding.TRUNC, Overflow.SATURATE)
+    )
+    assert cast_codes(clamped, i32, i16, Policy(Rounding.TRUNC, Overflow.WRAP)).tolist() == [0xFFFF]

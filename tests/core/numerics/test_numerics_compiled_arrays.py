@@ -16,6 +16,7 @@ from kit.paths import ROOT
 from castsim import cast
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding
+from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tiers import Tier, cast_array, convert_codes
@@ -75,6 +76,32 @@ def test_out_may_be_the_input_and_nothing_else_of_it(tier: Tier) -> None:
     assert np.array_equal(codes, want)
 
 
+@pytest.mark.parametrize("tier", TIERS)
+def test_wrong_arrays_are_refused(tier: Tier) -> None:
+    policy = abstract_policy(F32, E4M3)
+    good, frozen = np.zeros(3, np.uint32), np.zeros(3, np.uint8)
+    frozen.flags.writeable = False
+    for out in (
+        np.zeros(4, np.uint8),
+        np.zeros((1, 3), np.uint8),
+        np.zeros(3, np.uint16),
+        np.zeros(3, np.int8),
+        frozen,
+        [0, 0, 0],
+    ):
+        with pytest.raises(ReadError, match="out"):
+            convert_codes(good, F32, E4M3, policy, tier=tier, out=out)
+    with pytest.raises(ReadError, match="uint32"):
+        convert_codes(np.zeros(3, np.float32), F32, E4M3, policy, tier=tier)
+    i4 = FORMATS["i4"]
+    with pytest.raises(ReadError, match="not a code of i4"):
+        convert_codes(np.full(3, 16, np.uint8), i4, F32, abstract_policy(i4, F32), tier=tier)
+    i48 = FORMATS["i48"]
+    if tier is not Tier.TABLE:
+        with pytest.raises(ReadError, match="not a value of i48"):
+            convert_codes(np.full(3, 1 << 50, np.uint64), i48, F32, abstract_policy(i48, F32), tier=tier, out=good)
+
+
 @needs_numba
 def test_a_code_outside_its_format_is_refused_also_once_the_loop_is_there() -> None:
     i4 = FORMATS["i4"]
@@ -113,6 +140,16 @@ def test_values_below_a_byte_are_cast_without_a_copy_of_them_all() -> None:
     assert out[:16].tolist() == [-2] * 7 + [-1, 0, 1] + [1] * 6
     with pytest.raises(ReadError, match="9 is not a value of i4"):
         cast_array(np.full(1 << 17, 9, np.int8), FORMATS["i4"], FORMATS["i2"], policy)
+
+
+def test_cast_takes_a_tier_and_refuses_unknown_ones() -> None:
+    values = np.array([0.3, -2.5], np.float32)
+    for tier in ("reference", "table", "compiled", None):
+        assert cast(values, "f32", "i8", tier=tier).tolist() == [0, -2]
+    with pytest.raises(ReadError, match="unknown tier 'fast'"):
+        cast(values, "f32", "i8", tier="fast")
+    with pytest.raises(ReadError, match="cannot be combined with target"):
+        cast(values, "f32", "f16", target="a2a3", tier="table")
 
 
 def test_a_chip_casts_large_arrays_in_blocks_like_small_ones() -> None:
@@ -155,6 +192,15 @@ def test_without_numba_the_results_are_the_same_and_a_hint_comes_once() -> None:
     assert "pip install numba" in run.stderr
 
 
+def test_without_numba_the_generic_tier_says_so() -> None:
+    program = CASTS.split("for dst", maxsplit=1)[0] + (
+        "import sys; sys.modules['numba'] = None\n"
+        "args = codes, FORMATS['f32'], FORMATS['f16'], abstract_policy(FORMATS['f32'], FORMATS['f16'])\n"
+        "try:\n    convert_codes(*args, tier=Tier.GENERIC)\nexcept ValueError as error:\n    print(error)\n"
+    )
+    assert "tier 'generic' is not available: numba cannot be imported" in run_python(program).stdout
+
+
 @needs_numba
 def test_without_a_place_for_the_cache_the_results_are_the_same_and_a_hint_comes_once(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
@@ -191,6 +237,10 @@ def test_much_work_imports_numba_of_its_own_accord() -> None:
     run_python(program)
 
 
+def test_numba_that_does_not_compile_counts_as_absent() -> None:
+    assert "NUMBA_DISABLE_JIT" in run_python(CASTS, NUMBA_DISABLE_JIT="1").stderr
+
+
 @needs_numba
 def test_the_cache_is_keyed_by_all_sources() -> None:
     """numba looks at the file of the loop alone; the hash of the others is a constant of every loop."""
@@ -217,3 +267,13 @@ def test_loops_use_all_lanes() -> None:
         if "ymm" not in assembly:
             pytest.skip("no registers of 256 bits")
         assert not re.search(r"vps(?:ll|rl|ra)v?q", assembly)
+
+
+def test_out_dtype_of_native_arrays() -> None:
+    values = np.array([1.5, -0.25], np.float32)
+    out = np.empty(2, np.float16)
+    assert cast(values, "f32", "f16", out=out) is out
+    assert out.tolist() == [1.5, -0.25]
+    with pytest.raises(ReadError, match="float64"):
+        cast(values, "f32", "f16", out=np.empty(2, np.float64))
+    assert code_dtype(F16) == np.uint16

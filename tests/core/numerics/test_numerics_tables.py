@@ -151,6 +151,11 @@ def test_decimals_and_scientific_notation() -> None:
     assert np.signbit(got[4])
 
 
+def test_special_literals_in_any_case() -> None:
+    got = codes_from_strings(["INF", "+inf", "-Inf", "NaN", "nan"], FORMATS["f16"])
+    assert got.tolist() == [0x7C00, 0x7C00, 0xFC00, 0x7E00, 0x7E00]
+
+
 def test_integers_and_bool() -> None:
     assert codes_from_strings(["-128", "127", "+0"], FORMATS["i8"]).view(np.int8).tolist() == [-128, 127, 0]
     assert codes_from_strings(["18446744073709551615"], FORMATS["u64"]).tolist() == [(1 << 64) - 1]
@@ -162,6 +167,12 @@ def test_integers_and_bool() -> None:
 def test_what_onnx_leaves_undefined_is_refused_without_a_policy(text: str) -> None:
     with pytest.raises(ReadError, match=text):
         codes_from_strings([text], FORMATS["i8"])
+
+
+def test_a_policy_settles_it() -> None:
+    policy = Policy(Rounding.TRUNC, Overflow.SATURATE)
+    got = codes_from_strings(["2.718", "-300", "NaN", "INF"], FORMATS["i8"], policy)
+    assert got.view(np.int8).tolist() == [2, -128, 0, 127]
 
 
 OTHER = ["Hello World!", "", " 1", "0x10", "1_000", "1/3", "infinity", "-nan", "1e", "x" * 100]
