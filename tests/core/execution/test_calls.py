@@ -230,6 +230,16 @@ def test_two_slots_take_turns(name: str, trips: int, tmp_path: Path) -> None:
     assert (one.cycles > made.cycles) is (trips > 1)
 
 
+def test_a_missing_flag_is_found(tmp_path: Path) -> None:
+    path = kernel_file(tmp_path, "\n".join(line for line in LOOP.splitlines() if "_dyn" not in line))
+    assert run(path, "a5", timing_only=True, args={"n": 5}, races="report").races
+
+
+def test_they_are_printed_as_they_are_read() -> None:
+    parsed = parse(LOOP, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
+
+
 WAIT = "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]"
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
+from kit.paths import VECTORS
 from kit.strided_works import TARGET, cycles, tile, work
 from kit.work_programs import (
     NATIVE,
@@ -26,6 +27,7 @@ from kit.work_programs import (
     walked,
 )
 
+from castsim import run
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.running.synchronisation.race_detector import find_races
@@ -33,6 +35,28 @@ from castsim.running.synchronisation.race_findings import RaceKind
 from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 TARGETS = ("a2a3", "a5")
+
+
+KERNEL = VECTORS / "pto_own" / "top_k.pto"
+
+
+@pytest.mark.parametrize("name", ["a2a3", "a5"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_greatest_and_where_they_stand(name: str, seed: int) -> None:
+    """Many equal numbers among them: of those the earlier stand first."""
+    rng = np.random.default_rng(seed)
+    given = rng.standard_normal((1, 1024)).astype("<f4")
+    if seed % 2:
+        given = rng.integers(-20, 20, (1, 1024)).astype("<f4")
+        given[0, rng.integers(0, 1024, 5)] = -np.inf
+    made = run(KERNEL, name, inputs={"in": given})
+    order = sorted(range(1024), key=lambda place: (-float(given[0, place]), place))[:64]
+    assert made.outputs["places"].view("<i4").reshape(-1).tolist() == order
+    assert np.array_equal(made.outputs["values"].view("<f4").reshape(-1), given[0, order])
+    assert not made.races
+    assert made.cycles == run(KERNEL, name, inputs={"in": given}, engine="event").cycles
+
+
 REGIONS = [(16, 64), (7, 61), (1, 40), (3, 200)]
 
 
@@ -480,6 +504,18 @@ def test_a_ramp_without_tmp_is_work_of_the_scalar_unit(name: str) -> None:
     assert long - short == 2 * 64
 
 
+def test_a_race_with_the_scalar_unit_is_found() -> None:
+    """A program with flags of its own that forgets the one from S to V."""
+    d, x = Spot("d", "i32", 1, 64, 0), Spot("x", "i32", 1, 64, 1024)
+    event = "[#pto.pipe<PIPE_S>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID0>]"
+    for flags, races in (("", 1), (f"pto.set_flag{event}\npto.wait_flag{event}", 0)):
+        body = "\n".join(
+            [statement("tci", [S], d), flags, statement("tadd", [d, d], x), "pto.barrier #pto.pipe<PIPE_ALL>"]
+        )
+        tree = walked(program(body, [d, x], {"s": ("0", "i32")}), target("a5")).tree
+        assert len(find_races(tree, target("a5"))) == races
+
+
 F, G = Spot("f", "f32", 8, 64, 0), Spot("g", "f32", 8, 32, 4096)
 N, H = Spot("i", "i32", 8, 64, 8192), Spot("h", "i16", 8, 64, 16384)
 D, R = Spot("d", "f32", 8, 64, 24576), Spot("r", "i32", 1, 64, 32768)
@@ -518,3 +554,29 @@ def test_refusals(operation: str, name: str, message: str) -> None:
         walked(program(operation, EVERY, scalars), target(name))
     assert message in str(caught.value), caught.value
     assert caught.value.span is not None
+
+
+def test_the_option_of_ramps() -> None:
+    fast = target("a5", ("ramp_without_tmp", "vector"))
+    assert estimate_tile_operation("tci", "i32", 1, 1024, target=fast) == estimate_tile_operation(
+        "tci", "i32", 1, 1024, target="a5", scratch=True
+    )
+
+
+OWN = VECTORS / "pto_own"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_kernel_that_reverses_a_row(name: str) -> None:
+    """out[j] = f16(in[63 - j]), by descending numbers."""
+    given = np.random.default_rng(7).standard_normal((1, 64)).astype("<f4")
+    result = run(OWN / "gather_pairs.pto", name, inputs={"in": given})
+    assert np.array_equal(result.outputs["out"].view("<f2").reshape(-1), given[0, ::-1].astype("<f2"))
+    assert result.cycles > 0
+
+
+def test_a_kernel_that_joins_transposed_tiles() -> None:
+    given = np.random.default_rng(8).standard_normal((16, 8)).astype("<f4")
+    result = run(OWN / "transpose_concat.pto", inputs={"in": given})
+    found = result.outputs["out"].view("<f4").reshape(8, 32)
+    assert np.array_equal(found, np.concatenate([given.T, given.T], axis=1))

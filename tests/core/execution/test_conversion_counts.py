@@ -165,6 +165,24 @@ def test_parts_count_line_by_line() -> None:
         assert found == judged(before[part::4], after[part::4], "f32", "e4m3fn", "rint", "saturate")
 
 
+def test_bytes_that_nothing_wrote_do_not_count(tmp_path: Path) -> None:
+    x = numbers(256)
+    text = micro("f32", "f16", 256, rnd="R", sat="SAT", part="EVEN")
+    result = ran(tmp_path, text.replace("constant 1024 : i64", "constant 400 : i64"), x[:100])
+    assert total(result).elements == 100
+
+
+def test_logical_registers_count_what_their_instructions_convert(tmp_path: Path) -> None:
+    x = numbers(256)
+    text = (PROGRAMS / "micro" / "logical" / "quantise_int8.pto").read_text().replace("i8", "f16")
+    text = text.replace("constant 256 : i64", "constant 512 : i64")
+    result = ran(tmp_path, text, x, args={"scale": 1.0})
+    (found,) = result.casts.values()
+    assert found == judged(codes_of(x), codes_of(result.outputs["y"]), "f32", "f16", "rint", "saturate")
+    widened = run(PROGRAMS / "micro" / "logical" / "dequantise_tail.pto", inputs={"x": "zeros"}, args={"scale": 2.0})
+    assert list(widened.casts.values()) == [Outcomes(256)]
+
+
 # --------------------------------------------------------------------------------------------------------------- TPC
 
 WAIT = "nop; nop; nop; nop\n" * 6
@@ -201,6 +219,25 @@ def test_tpc_conversions_of_all_inputs_of_16_bits(
     (place,) = result.casts
     assert (place.op, place.src, place.dst) == (f"convert {src} -> {dst}", src, dst)
     assert result.casts[place] == judged(EVERY, codes_of(result.outputs["y"]), src, dst, rounding, overflow)
+
+
+def test_tpc_lanes_count_where_the_instruction_converts_them(tmp_path: Path) -> None:
+    """Two registers of 64 elements into the even and odd lanes of one: each instruction converts 64."""
+    x = numbers(512).reshape(8, 64)
+    result = run(PROGRAMS / "tpc_f32_i16_quantise_gaudi2.tpc", inputs={"x": np.repeat(x, 2, axis=0)})
+    scaled = np.repeat(x, 2, axis=0) * np.array([0x43AA2000], "<u4").view(np.float32)[0]
+    y = codes_of(result.outputs["y"]).reshape(8, 64, 2)
+    assert len(result.casts) == 2
+    for lane, found in enumerate(result.casts.values()):
+        before, after = codes_of(scaled[lane::2]), np.ascontiguousarray(y[:, :, lane]).reshape(-1)
+        assert found == judged(before, after, "f32", "i16", "rint", "saturate")
+
+
+def test_tpc_all_lanes_of_a_pair_count(tmp_path: Path) -> None:
+    x = numbers(1024).reshape(16, 64)
+    result = run(PROGRAMS / "tpc_f32_bf16_packed_gaudi.tpc", inputs={"x": x})
+    (found,) = result.casts.values()
+    assert found == judged(codes_of(x), codes_of(result.outputs["y"]), "f32", "bf16", "rint", "special")
 
 
 def test_tpc_predicates_leave_lanes_out(tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from kit.tpc_machine import ran
+from kit.tpc_machine import END, nops, ran
 from kit.tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Slot
 from castsim.tools.tpc_compiler.builtin_calls import KernelResult, execute
 from castsim.tools.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
 from castsim.tools.tpc_lint.lint_checking import lint
@@ -67,6 +68,42 @@ def test_too_many_registers() -> None:
         sequence.vpu("add.i32", values[0], values[0], value)
     with pytest.raises(IllegalError, match="more V registers"):
         schedule(sequence, target("gaudi"))
+
+
+def test_a_setup_is_visible_to_what_follows() -> None:
+    """RZ in the rounding register: a conversion in CSR mode cuts off."""
+    sequence = Sequence()
+    (x,) = sequence.input("x", "f32")
+    y = sequence.vector()
+    sequence.vpu("convert.f32 target_type=int32", y, x)
+    sequence.output("y", "i32", y)
+    writer = Sequence()
+    writer.add(Slot.STORE, "st_l mmio", 0x8FC, sequence.scalar("mode", "u32"))
+    kernel = schedule(sequence, target("gaudi"), writer.steps)
+    values = np.array([1.5, -1.5, 2.5, 3.7], np.float32)
+    for code, expected in ((1, [1, -1, 2, 3]), (0, [2, -2, 2, 4]), (2, [2, -1, 3, 4])):
+        found = execute(kernel, {"x": values}, {"mode": code})
+        assert found.outputs["y"][0, :4].view(np.int32).tolist() == expected
+        clean(found, "gaudi")
+
+
+@pytest.mark.parametrize("pause", [0, 1, 2, 3, 8, 40])
+def test_a_rounding_register_stays_visible(pause: int) -> None:
+    """However long nothing looks at it; from the third bundle on.
+
+    Source: docs/reference/tpc.md section 6.1, stores to the register.
+    """
+    text = f"""// castsim: tensor 0 x in f32 [64]
+// castsim: tensor 1 y out i32 [64]
+// castsim: reg S1 = 1
+ld_tnsr V0, 0x0, I0; nop; nop; nop
+{nops(4)}nop; nop; convert.f32 target_type=int32 V2, V0; nop
+nop; nop; nop; st_l mmio 0x8fc, S1
+{nops(pause)}nop; nop; convert.f32 target_type=int32 V1, V0; nop
+{nops(4)}nop; nop; nop; st_tnsr 0x1, I0, V1
+{END}"""
+    found = ran(text, "gaudi", {"x": np.full(64, 1.75, np.float32)})
+    assert set(found.outputs["y"].tolist()) == {1 if pause >= 2 else 2}
 
 
 def test_bad_arguments() -> None:

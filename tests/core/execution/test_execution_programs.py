@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from itertools import product
 from math import ceil, floor, isnan, trunc
@@ -106,6 +107,30 @@ def test_unsigned_reading_of_a_scalar_argument() -> None:
     assert use(text, "x", {"n": 0xFFFFFFFF}).elements == use(text, "x", {"n": -1}).elements == 7
 
 
+def test_view_extents_contradict_the_type() -> None:
+    text = kernel(view("%n, %c64", "%c64, %c1", "8x64"), "%x: !pto.ptr<f32>, %n: index")
+    with pytest.raises(TileError, match=r"8 x 64.*9 x 64"):
+        walk(text, {"n": 9})
+    assert use(text, "x", {"n": 8}).elements == 512
+
+
+@pytest.mark.parametrize(("shape", "strides"), [("%m, %c64", "%c64, %c1"), ("%c4, %c64", "%m, %c1")])
+def test_negative_extents_and_strides(shape: str, strides: str) -> None:
+    with pytest.raises(CastsimError, match=r"-1|negative"):
+        walk(kernel("%m = arith.subi %c0, %c1 : index\n" + view(shape, strides, "?x?")))
+
+
+def test_partition_sizes_contradict_the_type() -> None:
+    part = (
+        "%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%n, %c64] : !pto.tensor_view<?x64xf32> -> "
+        "!pto.partition_tensor_view<16x64xf32>"
+    )
+    with pytest.raises(TileError, match=r"16.*8|8.*16") as caught:
+        walk(program(part, extra=", %n: index"), {"n": 8})
+    assert caught.value.span is not None
+    walk(program(part, extra=", %n: index"), {"n": 16})
+
+
 def test_part_with_fewer_dimensions() -> None:
     text = """
 %v = pto.make_tensor_view %x, shape = [%c2, %c1, %c4, %c8, %c64], strides = [%s, %s, %c512, %c64, %c1] : !pto.tensor_view<2x1x4x8x64xf32>
@@ -116,6 +141,14 @@ pto.tload ins(%p : !pto.partition_tensor_view<64x64xf32>) outs(%t : !pto.tile_bu
     head = "%s = arith.constant 2048 : index\n%c512 = arith.constant 512 : index\n"
     # One transfer per index of the three leading dimensions: 2 x 1 x 4.
     assert len(moved(walk(kernel(head + text)), "tload")) == 8
+
+
+@pytest.mark.parametrize(("rank", "allowed"), [(1, nullcontext()), (6, pytest.raises(CastsimError))])
+def test_views_of_other_ranks(rank: int, allowed: AbstractContextManager[object]) -> None:
+    dims, ones, noughts = "x".join("?" * rank), ", ".join(["%c1"] * rank), ", ".join(["%c0"] * rank)
+    part = f"%p = pto.partition_view %v, offsets = [{noughts}], sizes = [{ones}] : !pto.tensor_view<{dims}xf32> -> !pto.partition_tensor_view<{dims}xf32>"
+    with allowed:
+        walk(kernel(view(ones, ones, dims) + part))
 
 
 NOWHERE = Span("t.pto", 1, 1)
@@ -312,8 +345,50 @@ def test_step_that_never_ends_is_refused() -> None:
         assert caught.value.span is not None
 
 
+def test_index_arithmetic_that_stays_affine(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "%t = arith.muli %i, %c32 : index\n%u = arith.addi %t, %c3 : index\n%v = arith.subi %u, %c2 : index\n"
+    found = both(program(loop(body + step("%v"), upper="%c8", by="%c2")), monkeypatch)
+    assert isinstance(found.tree.root.items[-1], Loop)
+    assert loaded(found) == [i * 32 + 1 for i in (0, 2, 4, 6)]
+
+
 def branch(condition: str, yes: str, no: str) -> str:
     return f"%q = arith.cmpi {condition} : index\nscf.if %q {{{yes}}} else {{{no}}}"
+
+
+ZERO_EXTENDED = """
+%s = arith.subi %i, %c2 : index
+%t8 = arith.index_cast %s : index to i8
+%r = arith.index_castui %t8 : i8 to index
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "row"),
+    [
+        ("%r = arith.muli %i, %i : index", lambda i: i * i),
+        ("%r = arith.minsi %i, %c3 : index", lambda i: min(i, 3)),
+        ("%r = arith.maxsi %i, %c3 : index", lambda i: max(i, 3)),
+        ("%r = arith.remsi %i, %c3 : index", lambda i: i % 3),
+        ("%r = arith.divui %i, %c2 : index", lambda i: i // 2),
+        ("%r = arith.xori %i, %c1 : index", lambda i: i ^ 1),
+        ("%r = arith.shli %i, %c1 : index", lambda i: i << 1),
+        ("%q = arith.cmpi slt, %i, %c4 : index\n%r = arith.select %q, %i, %c1 : index", lambda i: i if i < 4 else 1),
+        (ZERO_EXTENDED, lambda i: (i - 2) % 256),  # of a negative value in the first trips
+    ],
+)
+def test_index_arithmetic_that_does_not(body: str, row: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = program(loop(body + "\n" + step("%r"), upper="%c8", by="%c1"))
+    assert loaded(both(text, monkeypatch)) == [row(i) for i in range(8)]
+
+
+def test_nested_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = "scf.for %j = %c0 to %c4 step %c1 {%t = arith.muli %j, %c16 : index\n%r = arith.addi %i, %t : index\n"
+    found = both(program(loop(inner + step("%r") + "}", upper="%c256", by="%c64")), monkeypatch)
+    (outer,) = loops(found.tree.root)
+    assert outer.trips == 4
+    assert any(isinstance(item, Loop) for item in outer.body.items)
+    assert loaded(found) == [i + 16 * j for i in range(0, 256, 64) for j in range(4)]
 
 
 @pytest.mark.parametrize(
@@ -330,6 +405,26 @@ def branch(condition: str, yes: str, no: str) -> str:
 def test_loops_whose_trips_differ(body: str, upper: int, rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     text = program("%c6 = arith.constant 6 : index\n" + loop(body, upper=f"%c{upper}", by="%c1"))
     assert loaded(both(text, monkeypatch)) == rows
+
+
+def test_wrapping_narrow_arithmetic_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two truncations that cancel in the first, second and last trip, but not between."""
+    # t = i mod 256 and u = (i + 64) mod 256, both read as signed 8 bits; 64 + t - u is 0 except for i in 64 .. 127,
+    # where u has wrapped and t has not: 256. Likewise with products in 8 bits.
+    narrow = """
+%w = arith.addi %i, %c64 : index
+%t8 = arith.index_cast %i : index to i8
+%u8 = arith.index_cast %w : index to i8
+%t = arith.index_cast %t8 : i8 to index
+%u = arith.index_cast %u8 : i8 to index
+%d = arith.subi %t, %u : index
+%r = arith.addi %d, %c64 : index
+"""
+    text = program("%n = arith.constant 301 : index\n" + loop(narrow + step("%r"), upper="%n", by="%c1"))
+    wanted = [64 + wrap(i, 8) - wrap(i + 64, 8) for i in range(301)]
+    assert set(wanted) == {0, 256}
+    assert wanted[0] == wanted[1] == wanted[300]
+    assert loaded(both(text, monkeypatch)) == wanted
 
 
 def test_part_outside_the_view_in_the_last_trip_is_found() -> None:
@@ -361,6 +456,11 @@ def test_loop_carried_scalar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert loaded(both(program(body), monkeypatch)) == [1, 2, 4, 8, 16]
 
 
+def test_loop_without_trips_yields_its_initial_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "%l = scf.for %i = %c4 to %c4 step %c1 iter_args(%s = %c3) -> (index) {\nscf.yield %i : index\n}\n"
+    assert loaded(both(program(body + step("%l")), monkeypatch)) == [3]
+
+
 def test_branch_yields_views(monkeypatch: pytest.MonkeyPatch) -> None:
     part = "!pto.partition_tensor_view<16x64xf32>"
     pick = f"%{{0}} = pto.partition_view %vx, offsets = [{{1}}, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> {part}\nscf.yield %{{0}} : {part}"
@@ -374,6 +474,12 @@ def test_branch_yields_views(monkeypatch: pytest.MonkeyPatch) -> None:
 pto.tload ins(%p : {part}) outs(%a : {X32})
 """
     assert loaded(both(program(loop(body, upper="%c64")), monkeypatch)) == [0, 16, 128, 128]
+
+
+def test_huge_loop_is_summarised() -> None:
+    text = program("%n = arith.constant 1000000000000 : index\n" + loop(step("%c0"), upper="%n", by="%c1"))
+    (only,) = loops(walk(text).tree.root)
+    assert only.trips == 10**12
 
 
 def test_flags_and_barriers_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,6 +499,13 @@ def test_flags_and_barriers_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", ["cube", "vector"])
 def test_sections(kind: str) -> None:
     assert walk(program(f"pto.section.{kind} {{{step('%c0')}}}")).tree.interlocked
+
+
+@pytest.mark.parametrize("operation", ["divsi", "remsi", "divui", "remui"])
+def test_division_by_zero_is_refused(operation: str) -> None:
+    with pytest.raises(ReadError, match="zero") as caught:
+        walk(kernel(f"%r = arith.{operation} %c8, %c0 : index"))
+    assert caught.value.span is not None
 
 
 @pytest.mark.parametrize("pipe", ["PIPE_MTE4", "PIPE_MTE5", "PIPE_V2"])

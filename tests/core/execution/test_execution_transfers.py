@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.execution_programs import issued, kernel, run, walk
-from kit.walker_cases import VIEWS, both
+from kit.execution_programs import issued, kernel, moved, run, walk
+from kit.walker_cases import VIEWS, X32, both
 from kit.work_programs import target, walked
 
 from castsim.execution.buffer_values import execute_transfer
@@ -202,6 +202,29 @@ def test_int4_is_packed_in_global_memory(columns: int, load: bool) -> None:
     assert (far["x"] == 0xC3).all()
 
 
+def test_int4_part_at_an_even_offset() -> None:
+    text = transfer("s4", [4, 16], [16, 1], [1, 6], [2, 4], "!pto.tile_buf<vec, 2x32xs4, valid=2x4>", load=True)
+    memory = np.arange(32, dtype=np.uint8)  # row 1 is bytes 8 .. 15; column 6 is byte 3 of it
+    _, buffer = run(text, {"x": memory})
+    assert buffer[64:66].tolist() == [11, 12]
+    assert buffer[96:98].tolist() == [19, 20]
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "offsets", "sizes"),
+    [
+        ([4, 16], [16, 1], [0, 1], [2, 4]),  # odd offset
+        ([4, 16], [17, 1], [0, 0], [2, 4]),  # odd row stride
+        ([4, 16], [16, 1], [0, 0], [2, 5]),  # half a byte at the end of a row
+    ],
+)
+@pytest.mark.parametrize("load", [True, False])
+def test_int4_parts_that_split_bytes(shape, strides, offsets, sizes, load) -> None:
+    tile = f"!pto.tile_buf<vec, 2x32xs4, valid={sizes[0]}x{sizes[1]}>"
+    with pytest.raises(TileError, match="even"):
+        walk(transfer("s4", shape, strides, offsets, sizes, tile, load=load))
+
+
 @pytest.mark.parametrize(("pad", "byte"), [(1, 0x00), (2, 0x77), (3, 0x88)])
 def test_int4_padding_fills_both_nibbles(pad: int, byte: int) -> None:
     tile = f"!pto.tile_buf<vec, 1x64xs4, valid=1x6, pad={pad}>"
@@ -229,6 +252,31 @@ def test_column_major(load: bool) -> None:
     executed = walk(text)
     (operation,) = [op for _, op in issued(executed) if isinstance(op, Transfer)]
     assert (operation.bursts, operation.burst_bytes, operation.ub_pitch, operation.gm_pitch) == (4, 48, 64, 52)
+
+
+@pytest.mark.parametrize(
+    ("tile", "sizes", "strides", "element_of"),
+    [
+        # one valid column of a col_major tile: its elements are adjacent in the buffer
+        ("!pto.tile_buf<vec, 16x4xf32, valid=5x1, blayout=col_major>", [5, 1], [3, 1], lambda i, j: i + 16 * j),
+        # one valid row: its elements are 16 apart
+        ("!pto.tile_buf<vec, 16x4xf32, valid=1x4, blayout=col_major>", [1, 4], [4, 1], lambda i, j: i + 16 * j),
+        # one valid column of a row_major tile, as a column of the view
+        ("!pto.tile_buf<vec, 5x8xf32, valid=5x1>", [5, 1], [3, 1], lambda i, j: 8 * i + j),
+    ],
+)
+def test_one_line_stores_do_not_mind_the_layout(tile, sizes, strides, element_of) -> None:
+    text = transfer("f32", sizes, strides, [0, 0], sizes, tile, load=False)
+    buffer = np.zeros(UB, np.uint8)
+    buffer[64 : 64 + 64 * 4] = np.arange(64, dtype="<u4").view(np.uint8)
+    memory = np.full(extent(sizes, strides) * 4, 0xFF, np.uint8)
+    for _, operation in issued(walk(text)):
+        if isinstance(operation, Transfer):
+            execute_transfer(operation, buffer, {"x": memory})
+    wanted = np.full(memory.size // 4, 0xFFFFFFFF, "<u4")
+    for i, j in product(range(sizes[0]), range(sizes[1])):
+        wanted[i * strides[0] + j * strides[1]] = element_of(i, j)
+    assert np.array_equal(memory.view("<u4"), wanted)
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals
@@ -317,6 +365,14 @@ def test_set_validshape_beyond_the_tile(extent: tuple[int, int]) -> None:
     assert caught.value.span is not None
 
 
+@pytest.mark.parametrize("value", [-1, 17, 2**40])
+def test_valid_extent_out_of_range(value: int) -> None:
+    text = f"%m = arith.constant {value} : index\n%a = pto.alloc_tile valid_row = %m : !pto.tile_buf<vec, 16x64xf32, valid=?x64>"
+    with pytest.raises(TileError, match=str(value)) as caught:
+        walk(kernel(text))
+    assert caught.value.span is not None
+
+
 # --------------------------------------------------------------------------------------------------------- placement
 def places(text: str) -> list[int]:
     """Return where the results of casts lie that have no addresses, one tile behind the other."""
@@ -365,6 +421,20 @@ def test_level_3_address_out_of_range(address: int, message: str) -> None:
     assert caught.value.span is not None
 
 
+def test_addresses_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile whose address is the loop variable moves in the buffer."""
+    text = f"""
+scf.for %i = %c0 to %c4 step %c1 {{
+%o = arith.muli %i, %size : index
+%p = arith.index_cast %o : index to i64
+%a = pto.alloc_tile addr = %p : {X32}
+%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> !pto.partition_tensor_view<16x64xf32>
+pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%a : {X32})
+}}"""
+    head = f"%rows = arith.constant 64 : index\n{VIEWS}%size = arith.constant 4096 : index\n"
+    assert moved(both(kernel(head + text), monkeypatch), "tload") == [(0, 4096 * i) for i in range(4)]
+
+
 def test_tiles_of_ssa_casts_get_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """The spellings that create their destination: every instruction has its own tile, the same in every trip."""
     kinds = {name: f"!pto.tile_buf<vec, 1x64x{name}>" for name in ("f32", "f16", "i8", "i16")}
@@ -408,6 +478,12 @@ def written(text: str) -> list[int]:
         if lowered.accesses:
             found.append(lowered.accesses[0].start)
     return found
+
+
+def test_what_fits_is_placed_one_behind_the_other() -> None:
+    text = lifetimes("\n".join([tiles(3), fill(0), step(0, 1), step(1, 2)]))
+    assert written(text) == [0, 65536, 131072]
+    assert not walked(text, target("a2a3")).warnings
 
 
 def test_a_chain_of_tiles_shares_bytes() -> None:

@@ -103,6 +103,17 @@ def test_at_level_3_a2a3_wants_tmp(pair: tuple[str, str], tmp_path: Path) -> Non
     run(file, "a2a3", timing_only=True, toolchain="2026-07")
 
 
+def test_the_a5_needs_no_tmp(tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    x = given("f32", (8, 64))
+    for level3 in (False, True):
+        file.write_text(kernel(("f32", "i16"), ((8, 64), (8, 64)), level3=level3))
+        newer, found = outputs(file, chip("a5", toolchain="2026-07"), {"x": x})
+        older, values = outputs(file, chip("a5"), {"x": x})
+        assert newer.timing == older.timing
+        assert np.array_equal(found["y"], values["y"])
+
+
 F = "!pto.tile_buf<vec, 8x64xf32>"
 COLUMN = "!pto.tile_buf<vec, 8x1xf32, blayout=col_major>"
 PLACES = "!pto.tile_buf<vec, 8x1xi32, blayout=col_major>"

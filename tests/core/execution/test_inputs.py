@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import shlex
 import subprocess
@@ -16,7 +17,8 @@ import numpy as np
 import oracle
 import pytest
 
-from castsim import cast
+from castsim import cast, run
+from castsim.__main__ import main
 from castsim.execution.input_data import (
     ArgumentUse,
     from_memory,
@@ -112,6 +114,13 @@ def test_byte_order_and_layout_of_the_file_do_not_matter(name: str, tmp_path: Pa
     assert wanted.tobytes() == packed(array.view(oracle.storage(name)), name)
 
 
+def test_odd_number_of_4_bit_elements() -> None:
+    argument = use("e2m1", 5)
+    memory = to_memory(np.array([1, 2, 3, 4, 5], np.uint8), "x", argument)
+    assert memory.tolist() == [0x21, 0x43, 0x05]
+    assert from_memory(memory, argument).view(np.uint8).tolist() == [1, 2, 3, 4, 5]
+
+
 def test_rows_with_gaps_may_be_given_whole() -> None:
     # 2 rows of 3 at stride 4: 7 elements reach the last one, 8 fill the rows.
     argument = ArgumentUse(format_named("i32"))
@@ -146,6 +155,13 @@ def test_random_floats_are_uniform_and_rounded_once(name: str) -> None:
     assert np.array_equal(np.ascontiguousarray(drawn).view(wanted.dtype), wanted)
     assert uniform.min() < -99
     assert uniform.max() > 99
+
+
+def test_random_is_reproducible_and_depends_on_the_seed() -> None:
+    uses = {"x": use("f32", 8), "y": use("i32", 8)}
+    first, again, other = (make_inputs({"x": f"random:{seed}"}, uses)["x"] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 def test_random_arguments_are_drawn_in_the_order_of_the_program() -> None:
@@ -193,6 +209,15 @@ def test_wrong_dtype(name: str, dtype: Any) -> None:
         to_memory(np.zeros(4, dtype), "x", use(name, 4))
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype", "name"),
+    [*((value, np.int8, "i4") for value in (8, -9, 100)), (16, np.uint8, "e2m1")],
+)
+def test_4_bit_values_out_of_range(value: int, dtype: Any, name: str) -> None:
+    with pytest.raises(ReadError, match="input 'x'"):
+        to_memory(np.full(4, value, dtype), "x", use(name, 4))
+
+
 def archive(path: Path) -> None:
     with path.open("wb") as file:
         np.savez(file, x=np.zeros(3))
@@ -232,6 +257,30 @@ def test_files_that_are_no_arrays(make: Callable[[Path], object], message: str, 
     assert "x.npy" in caught.value.message
     assert message in caught.value.message
     assert caught.value.exit_code == 2
+
+
+def test_pickles_are_never_run(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (os.mkdir, (str(flag),))
+
+    (tmp_path / "x.npy").write_bytes(pickle.dumps(Trap()))
+    np.save(tmp_path / "y.npy", np.array([Trap()], dtype=object), allow_pickle=True)
+    for name in ("x", "y"):
+        with pytest.raises(ReadError):
+            read_array(tmp_path / f"{name}.npy", name)
+    assert not flag.exists()
+
+
+def test_files_without_elements(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((0, 4), np.float32))
+    array = read_array(tmp_path / "x.npy", "x")
+    assert array.shape == (0, 4)
+    argument = ArgumentUse(format_named("f32"))
+    argument.see_view((0, 4), (4, 1))
+    assert to_memory(array, "x", argument).size == 0
 
 
 F32 = np.array([1.5, -2.0, 3.25], np.float32)
@@ -315,6 +364,62 @@ def test_refused_whatever_the_tier(
     refused(kind, *words, legal=legal, tier=tier, **call)
 
 
+@pytest.mark.parametrize(
+    ("call", "word", "legal"),
+    [
+        ({"tier": "fastest"}, "fastest", "reference"),
+        ({"target": "a4"}, "a4", "a2a3"),
+        ({"target": "a2a3", "saturation": "half"}, "half", "off"),
+        ({"target": "a2a3", "rounding": "up"}, "up", "rint"),
+        ({"saturation": "on"}, "saturation", None),
+        ({"target": "a2a3", "overflow": "wrap"}, "saturation", None),
+    ],
+)
+def test_unknown_words_without_a_choice_of_tier(call: dict[str, Any], word: str, legal: str | None) -> None:
+    refused(ReadError, word, legal=legal, **call)
+
+
+def test_pairs_that_a_chip_does_not_have() -> None:
+    refused(IllegalError, "a2a3", "f32 -> e4m3fn", legal="f32 -> f16", dst="e4m3fn", target="a2a3")
+    refused(IllegalError, "a2a3", "stochastic", legal="rint", target="a2a3", rounding="stochastic")
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_outputs_that_cannot_be_written(tier: str | None) -> None:
+    out = np.zeros(3, np.float16)
+    out.flags.writeable = False
+    refused(ReadError, "writ", tier=tier, out=out)
+    memory = np.zeros(16, np.uint8)
+    source = memory[:12].view(np.float32)
+    refused(ReadError, "overlap", tier=tier, array=source, out=memory[2:8].view(np.float16))
+
+
+@pytest.mark.parametrize(
+    ("random", "words"),
+    [
+        (None, ("stochastic", "random words")),
+        (np.zeros(3, np.int32), ("int32",)),
+        (np.zeros(3, np.uint64), ("uint64",)),
+        (np.zeros(4, np.uint32), ("(4,)", "(3,)")),
+        ([1, 2, 3], ("list",)),
+    ],
+)
+@pytest.mark.parametrize("tier", [None, "reference", "compiled", "generic"])
+def test_random_words(random: Any, words: tuple[str, ...], tier: str | None) -> None:
+    refused(ReadError, *words, tier=tier, rounding="stochastic", random=random)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_needless_random_words(tier: str | None) -> None:
+    kind = IllegalError if tier == "table" else ReadError
+    refused(kind, "random words", tier=tier, random=np.zeros(3, np.uint32))
+
+
+def test_tables_have_no_random_words() -> None:
+    words = np.zeros(3, np.uint32)
+    refused(IllegalError, "table", legal="reference", tier="table", rounding="stochastic", random=words)
+
+
 @pytest.mark.parametrize(("array", "dtype"), [(None, "object"), ([{}], "object"), ([1j], "complex128")])
 def test_what_holds_no_numbers(array: Any, dtype: str) -> None:
     refused(ReadError, f"f32 holds numbers, not {dtype}", array=array)
@@ -322,6 +427,70 @@ def test_what_holds_no_numbers(array: Any, dtype: str) -> None:
 
 def test_a_text_that_is_no_number() -> None:
     refused(ReadError, "'1.5x' is not a number", legal="decimal", array=["1.5", "1.5x"])
+
+
+COPY = """module attributes {pto.target_arch = "a3"} {
+  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = arith.constant 16 : index
+    %c = arith.constant 64 : index
+    %w = arith.constant WIDTH : index
+    %a = pto.make_tensor_view %x, shape = [%r, %c], strides = [%w, %c1] : !pto.tensor_view<?x?xf32>
+    %p = pto.partition_view %a, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
+    %b = pto.make_tensor_view %y, shape = [%r, %c], strides = [%c, %c1] : !pto.tensor_view<?x?xf32>
+    %q = pto.partition_view %b, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
+    %t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+    pto.tload ins(%p : !pto.partition_tensor_view<16x64xf32>) outs(%t : !pto.tile_buf<vec, 16x64xf32>)
+    pto.tstore ins(%t : !pto.tile_buf<vec, 16x64xf32>) outs(%q : !pto.partition_tensor_view<16x64xf32>)
+    return
+  }
+}
+"""
+
+
+TENSORS = """// castsim: target gaudi2
+// castsim: tensor 0 x in f32 [64, 4]
+// castsim: tensor 1 y out f32 [64, 4]
+nop; nop; nop; nop
+nop; halt; halt; nop
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "shape", "expected"),
+    [
+        ("k.pto", (16, 64), None), ("k.pto", (1024,), None), ("k.pto", (1, 16, 1, 64), None),
+        ("k.pto", (1024, 1), None),
+        ("k.pto", (64, 16), "[16, 64]"), ("k.pto", (32, 32), "[16, 64]"), ("k.pto", (2, 8, 64), "[16, 64]"),
+        ("rows.pto", (16, 96), None), ("rows.pto", (1536,), None), ("rows.pto", (96, 16), "[16, 96]"),
+        ("rows.pto", (24, 64), "[16, 96]"),
+        ("k.tpc", (4, 64), None), ("k.tpc", (256,), None), ("k.tpc", (64, 4), "[4, 64]"), ("k.tpc", (16, 16), "[4, 64]"),
+    ],
+)  # fmt: skip
+def test_arrays_have_the_shape_that_the_program_gives_them(
+    program: str, shape: tuple[int, ...], expected: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An array of other axes with as many elements is refused, in calls and on the command line; flat runs."""
+    file = tmp_path / program
+    width = "96" if program == "rows.pto" else "64"
+    file.write_text(TENSORS if program.endswith("tpc") else COPY.replace("WIDTH", width))
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    np.save(tmp_path / "x.npy", x)
+    words = ["run", str(file), "--in", f"x={tmp_path / 'x.npy'}"]
+    if expected is None:
+        y = run(file, inputs={"x": x}).outputs["y"]
+        if program.endswith("pto"):
+            assert np.array_equal(y, x.reshape(16, -1)[:, :64])
+        assert main(words) == 0
+        return
+    with pytest.raises(ReadError, match="has shape") as caught:
+        run(file, inputs={"x": x})
+    assert f"shape {expected}" in caught.value.message + str(caught.value.legal)
+    assert main(words) in (1, 2)
+    assert expected in capsys.readouterr().err
+    assert main([*words[:3], f"x=flat:{tmp_path / 'x.npy'}"]) == 0
+    run(file, inputs={"x": x.reshape(-1)})
 
 
 # ---------------------------------------------------------------------------------- shapes: as many elements, other axes

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from castsim import run
-from castsim.isa.errors import IllegalError, ReadError, TileError, WarningKind, of_kind
+from castsim.isa.errors import IllegalError, RaceError, ReadError, TileError, WarningKind, of_kind
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import Language, Source
@@ -302,6 +302,29 @@ def test_without_inputs_elements_are_taken_for_0_and_that_is_said(program: Path)
     assert [each.text.split()[3] for each in of_kind(result.warnings, WarningKind.DEFAULT_READ)] == ["%s:", "%f:"]
     with pytest.raises(ReadError, match="no input was given"):
         run(program)
+
+
+def test_a_function_of_tiles_has_no_pointers_into_the_buffer(tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(
+        """func.func @k(%x: !pto.ptr<f32, ub>) {
+        %c0 = arith.constant 0 : index
+        %v = pto.load_scalar %x[%c0] : !pto.ptr<f32, ub> -> f32
+        return
+        }"""
+    )
+    with pytest.raises(IllegalError, match="tgetval") as error:
+        run(file, "a5", timing_only=True)
+    assert error.value.span is not None
+    assert error.value.span.line == 3
+
+
+@pytest.mark.parametrize(("one", "other"), [("V", "S"), ("S", "MTE3")])
+def test_elements_race_without_flags(program: Path, one: str, other: str) -> None:
+    flag = f'_flag["PIPE_{one}", "PIPE_{other}", "EVENT_ID0"]'
+    program.write_text("\n".join(line for line in TEXT.splitlines() if flag not in line))
+    with pytest.raises(RaceError, match="_scalar"):
+        run(program, inputs=INPUTS)
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,34 @@ def saved(folder: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", BODIES)
+def test_only_what_the_unknown_cannot_change_is_computed(name: str, target: str, tmp_path: Path):
+    """The same program with two different contents in place of the unknown: what differs is not computed, and what is
+    said to be computed is what both have.
+    """
+    random = np.random.default_rng(5)
+    x = random.integers(0, 9, (16, 64)).astype(np.float32)
+    found = run(saved(tmp_path, program(BODIES[name])), target, inputs={"x": x})
+    loaded = saved(tmp_path, program(BODIES[name], unknown=KNOWN))
+    others = [
+        run(
+            loaded, target, inputs={"x": x, "w": (sign * random.integers(lowest, 64, (16, 64))).astype(np.float32)}
+        ).outputs
+        for sign, lowest in ((1, 20), (1, 0), (1 if name == "indices" else -1, 10))
+    ]
+    assert {*found.outputs, *found.partial} == {*others[0]}
+    for output, first in others[0].items():
+        differs = np.logical_or.reduce([other[output] != first for other in others])
+        if output in found.outputs:
+            assert not differs.any()
+            np.testing.assert_array_equal(found.outputs[output], first)
+            continue
+        partial = found.partial[output]
+        assert not (differs & partial.computed).any()
+        np.testing.assert_array_equal(partial.values[partial.computed], first[partial.computed])
+
+
 def expected_mask(name: str) -> np.ndarray:
     """Which elements of y are not computed, by hand."""
     mask, everything = np.zeros((16, 64), bool), slice(None)
@@ -166,6 +194,12 @@ def test_partial_outputs_are_written_on_demand_only(tmp_path: Path, capsys: pyte
     assert not np.load(first["file"])[~computed].any()
 
 
+def test_partial_needs_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = saved(tmp_path, program(BODIES["all"]))
+    assert main(["run", str(path), "--target", "a5", "--timing-only", "--partial"]) == 2
+    assert "--partial" in capsys.readouterr().err
+
+
 # ------------------------------------------------------------------------------------------------------- the time
 
 PRODUCT = f"""scf.for %k = %c0 to %c3 step %c1 {{
@@ -195,6 +229,21 @@ def test_placeholders_take_what_they_are_said_to(cycles: tuple[int, int], target
     if cycles[0] >= 700:
         longer = run(path, target, timing_only=True, opaque={**named, "tmatmul": cycles[0] + 100})
         assert longer.cycles == runs[0].cycles + 300
+
+
+def test_report_names_what_rests_on_placeholders(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = saved(tmp_path, program(PRODUCT + BODIES["all"]))
+    command = ["run", str(path), "--target", "a2a3", "--timing-only", "--opaque", "tmatmul=5000"]
+    assert main([*command, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)["placeholders"]
+    plain = run(path, "a2a3", timing_only=True).cycles
+    assert found["cycles_without_them"] == plain
+    assert {each["op"]: each["cycles_each"] for each in found["operations"]} == {"tmatmul": 5000, "tmov": 0}
+    assert main(command) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"at least {plain:,} cycles; {sum(each['executions'] for each in found['operations'])} operations" in text
+    assert f"are not modelled; --opaque adds {found['cycles_resting_on_them']:,} of" in text
+    assert "the total omits the time of tmov" in text
 
 
 @pytest.mark.parametrize(
@@ -265,6 +314,23 @@ def test_queues_between_cores(target: str, tmp_path: Path):
     assert not found.partial["y"].computed.any()
     assert [*found.outputs] == ["z"]
     assert run(path, target, timing_only=True, opaque={"tpop_from_aic": 90000}).cycles > 90000
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_goes_to_another_core_waits_for_what_makes_it(target: str, tmp_path: Path):
+    path = saved(tmp_path, program(QUEUE + STORED))
+    operations = run(path, target, timing_only=True).timing.operations
+    (push,) = (each for each in operations if each.name == "tpush_to_aic")
+    made = max(each.end for each in operations if "add" in each.name)
+    assert push.end >= made > 0
+
+
+@pytest.mark.parametrize("broken", ["\n  (", " (\n    "])
+def test_operands_of_a_queue_may_stand_on_the_next_line(broken: str):
+    """As printers of the vendor's compiler write them."""
+    there = QUEUE.replace(" (c2v", f"{broken}c2v")
+    assert there != QUEUE
+    assert parse(program(there)).functions[0].body == parse(program(QUEUE)).functions[0].body
 
 
 def test_operations_between_cores_are_printed_as_they_are_read():

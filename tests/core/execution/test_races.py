@@ -45,7 +45,7 @@ from castsim.machines.vector_function.scope_recorder import _moved, instruction_
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_program, load_tiles
 from castsim.running.synchronisation.race_detector import find_races
-from castsim.running.synchronisation.race_findings import REPORT, RaceFinding, RaceKind, RaceRegion, refusal
+from castsim.running.synchronisation.race_findings import REPORT, STOP, RaceFinding, RaceKind, RaceRegion, refusal
 from castsim.targets.loader import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")
@@ -87,6 +87,40 @@ def test_a_race_says_who_where_and_what_is_missing():
     assert (race.pipes, race.region) == (("MTE2", "V"), RaceRegion("ub", 0, 64))
 
 
+MTE2_V = (lambda b: b.set("MTE2", "V"), lambda b: b.wait("MTE2", "V"))
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        MTE2_V,
+        (lambda b: b.barrier(),),
+        # By way of the store pipe: its signal carries what it has waited for.
+        (
+            lambda b: b.set("MTE2", "MTE3"), lambda b: b.wait("MTE2", "MTE3"), lambda b: b.set("MTE3", "V"),
+            lambda b: b.wait("MTE3", "V"),
+        ),
+        # The scalar unit waits, and issues the rest only then.
+        (lambda b: b.set("MTE2", "S"), lambda b: b.wait("MTE2", "S")),
+    ],
+)  # fmt: skip
+def test_what_orders_two_pipes(between):
+    assert kinds(pair(LOAD, CAST, *between)[1]) == []
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        (lambda b: b.barrier("V"),),
+        (lambda b: b.barrier("MTE2"),),
+        (lambda b: b.set("V", "MTE2"), lambda b: b.wait("V", "MTE2")),
+        (lambda b: b.set("MTE2", "MTE3"), lambda b: b.wait("MTE2", "MTE3")),
+    ],
+)
+def test_what_does_not(between):
+    assert kinds(pair(LOAD, CAST, *between)[1]) == [RaceKind.RACE]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
@@ -100,6 +134,15 @@ def test_a_race_says_who_where_and_what_is_missing():
 def test_bytes_and_directions_decide(first, second, words):
     races = found(pair(("V", first), ("MTE3", second))[1])
     assert [words in race.message for race in races] == ([True] if words else [])
+
+
+def test_halves_of_columns_do_not_meet():
+    # 16 rows of 128 bytes: one tile has the left 64 bytes of each, the other the right ones.
+    left, right = access(0, 64, True, (16, 128)), access(64, 64, False, (16, 128))
+    assert kinds(pair(("MTE2", left), ("MTE3", right))[1]) == []
+    (race,) = found(pair(("MTE2", left), ("MTE3", access(60, 64, False, (16, 128))))[1])
+    assert race.region is not None and race.region.end - race.region.start == 4
+    assert race.region.start % 128 == 60
 
 
 # -------------------------------------------------------------------------------------------------- the vector pipe
@@ -118,6 +161,24 @@ def test_dependent_vector_instructions_need_a_barrier_where_the_target_says_so(f
     assert kinds(tree, A5) == []
     assert kinds(pair(("V", first), ("V", second), lambda b: b.barrier("V"))[1]) == []
     assert kinds(pair(("V", first), ("V", second), lambda b: b.set("V", "V"), lambda b: b.wait("V", "V"))[1]) == []
+
+
+def test_a_vector_write_after_a_read_needs_none():
+    assert kinds(pair(("V", access(0, 32)), ("V", access(0, 32, True)))[1]) == []
+
+
+def test_scratch_of_one_cast_written_by_the_next():
+    scratch = (access(512, 64), access(512, 64, True))
+    casts = ("V", access(0, 32, True), access(64, 32), *scratch), ("V", access(128, 32, True), access(64, 32), *scratch)
+    (missing,) = found(pair(*casts)[1])
+    assert missing.kind is RaceKind.MISSING_BARRIER
+    load = ("MTE2", access(540, 4, True))
+    (race,) = found(pair(casts[0], load)[1])
+    assert "writes ub bytes 540 .. 543" in race.message
+
+
+def test_transfers_of_one_pipe_are_in_order():
+    assert kinds(pair(("MTE2", access(0, 64, True)), ("MTE2", access(0, 64, True)))[1]) == []
 
 
 # --------------------------------------------------------------------------------------------------------- flags
@@ -142,6 +203,15 @@ def test_two_pipes_that_wait_for_each_other():
         "deadlock: V waits for flag MTE3 -> V id 0 (k.pto:1:3), set after what MTE3 waits for; "
         "MTE3 waits for flag V -> MTE3 id 0 (k.pto:3:3), set after what V waits for"
     )
+
+
+def test_a_wait_may_come_before_its_signal():
+    builder = Builder()
+    tree = builder.tree(
+        builder.wait("MTE2", "V"), builder.work("V", access(0, 32)),
+        builder.work("MTE2", access(64, 32, True)), builder.set("MTE2", "V"), builder.barrier(),
+    )  # fmt: skip
+    assert found(tree) == []
 
 
 def test_a_flag_never_waited_for_and_one_set_twice():
@@ -236,6 +306,21 @@ def test_bytes_that_nothing_wrote():
     for read, gaps in ((access(0, 16, False, (4, 32)), 0), (access(96, 16), 0), (access(16, 4), 1), (access(0, 48), 1)):
         items = (builder.work("MTE2", rows), builder.work("MTE3", read))
         assert len(unwritten(*items, builder=builder)) == gaps
+
+
+def test_scratch_and_global_memory_hold_what_they_hold():
+    builder = Builder()
+    scratch = (access(512, 64), access(512, 64, True))
+    items = (builder.work("V", access(0, 4, True), access(0, 4, space=GlobalSpace.of("x")), *scratch),)
+    assert unwritten(*items, builder=builder) == []
+
+
+def test_what_earlier_trips_wrote_is_written():
+    builder = Builder()
+    block = Block((builder.work("MTE2", access(0, 64, True)),))
+    loop = Loop(100, block, steps_of(block, (64,)))
+    assert unwritten(loop, builder.work("MTE3", access(0, 6400)), builder=builder) == []
+    assert len(unwritten(loop, builder.work("MTE3", access(0, 6401)), builder=builder)) == 1
 
 
 def test_what_an_opaque_instruction_may_have_written_is_not_missed():
@@ -355,6 +440,23 @@ def test_without_any_one_flag_or_barrier_there_is_a_report_that_names_it(name, l
     path, text = without(name, line, tmp_path)
     found = findings(path, scalars(name))
     assert any(names(finding, text) for finding in found), [finding.sentence for finding in found]
+
+
+@pytest.mark.parametrize(("name", "line"), CASES[:: max(1, len(CASES) // 6)])
+def test_the_command_line_refuses_it_or_reports_it(name, line, tmp_path, capsys):
+    path, _ = without(name, line, tmp_path)
+    args = [word for key, value in scalars(name).items() for word in ("--arg", f"{key}={value}")]
+    args += ["--sync", "program"]
+    assert main(["run", str(path), "--timing-only", *args]) == 1
+    refused = capsys.readouterr().err
+    assert refused.startswith("error: ")
+    first = findings(path, scalars(name))[0]
+    assert first.sentence.replace(f" ({first.spans[-1]})", "") in refused  # the place stands before the message
+    stuck = first.kind is RaceKind.DEADLOCK
+    assert main(["run", str(path), "--timing-only", "--races", "report", *args]) == 1
+    told = capsys.readouterr()
+    assert ("deadlock" in told.err) if stuck else (f"{first.kind}: " in told.out)
+    assert main(["run", str(path), "--timing-only", "--races", "ignore", *args]) == (1 if stuck else 0)
 
 
 WIDE, COLUMN = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
@@ -525,6 +627,33 @@ def test_own_programs_have_no_races(name: str) -> None:
     assert not micro_findings(texts()[name])
 
 
+@pytest.mark.parametrize(
+    ("body", "kinds"),
+    [
+        (load() + SCOPE + both("V", "MTE3") + store(), "read after write"),
+        (load() + both("MTE2", "V") + SCOPE + load() + both("V", "MTE3") + store(), "write after read"),
+        (load() + both("MTE2", "V") + SCOPE + load("%out") + both("V", "MTE3") + store(), "write after write"),
+        (load() + both("MTE2", "V") + SCOPE + both("V", "MTE3", 1) + store() + SCOPE, "write after read"),
+    ],
+    ids=["scope reads too early", "load overwrites what is read", "load and scope write", "scope overwrites"],
+)
+def test_a_missing_pair_of_flags_is_a_race(body: str, kinds: str) -> None:
+    loaded = load_tiles(Source("k.pto", Language.TILES, written(body)), LoadRequest("a5"))
+    with pytest.raises(RaceError) as error:
+        loaded.issue({}, RunOptions(values=False, races=STOP))
+    assert "--races report" in error.value.legal
+    assert kinds in error.value.message
+    assert "vecscope" in error.value.message
+    assert "set_flag" in error.value.message
+
+
+def test_needless_flags_are_no_race() -> None:
+    body = (
+        load() + both("MTE2", "V") + both("MTE2", "V", 1) + SCOPE + both("V", "MTE3") + both("V", "MTE3", 2) + store()
+    )
+    assert not micro_findings(written(body))
+
+
 def test_masked_lanes_meet_nothing() -> None:
     """Eight lanes of a register: what lies behind their 32 bytes is neither needed nor written."""
     length = "%next"
@@ -541,6 +670,12 @@ def test_masked_lanes_meet_nothing() -> None:
         "%m, %rest = pto.plt_b32 %tail : i32 -> !pto.mask<b32>, i32", '%m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>'
     )
     assert RaceKind.RACE in micro_findings(written(whole))
+
+
+def test_a_program_without_flags_waits_unless_it_is_taken_at_its_word() -> None:
+    text = written(load() + SCOPE + store())
+    assert not micro_findings(text)
+    assert micro_findings(text, sync="program") == [RaceKind.RACE, RaceKind.RACE]
 
 
 def test_pipes_wait_for_buffers_as_for_flags() -> None:

@@ -211,6 +211,16 @@ def index_of(body: str, arguments: str, args: dict[str, float]) -> int:
     return int(loop.trips)
 
 
+def test_a_float_decides_a_path() -> None:
+    body = """
+%h = arith.mulf %x, %x fastmath<contract> : f32
+%r = math.sqrt %h : f32
+%w = arith.fptosi %r : f32 to i32
+%e = arith.index_cast %w : i32 to index
+"""
+    assert index_of(body, "%x: f32", {"x": 7.25}) == 7
+
+
 @pytest.mark.parametrize("operation", INTEGER_UNARY)
 @pytest.mark.parametrize("value", [-6, 1, 12, -(2**31), 2**31 - 1])
 def test_counting_bits(operation: str, value: int) -> None:

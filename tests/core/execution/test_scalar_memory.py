@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -16,9 +18,10 @@ from kit.paths import ROOT
 from kit.pto_text import VECTORS
 
 from castsim import run
+from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.execution.tree import instances
-from castsim.isa.errors import LimitError, ReadError, TileError, WarningKind, of_kind
+from castsim.isa.errors import CastsimError, LimitError, ReadError, TileError, WarningKind, of_kind
 from castsim.running.program_runs import Result
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
@@ -63,6 +66,18 @@ def target(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def test_rows_are_found_through_a_table(target: str) -> None:
+    x = np.random.default_rng(3).standard_normal((8, 128)).astype(np.float32)
+    table = np.array([5, 0, 3, 7], np.int32)
+    got = run(OWN / "scalar_offset.pto", target, inputs={"in": x, "table": table}, args={"n": 3})
+    assert np.array_equal(got.outputs["out"].view(np.uint16), x[[5, 0, 3]].astype(ml_dtypes.bfloat16).view(np.uint16))
+    assert [(read.text, read.value, str(read.origin)) for read in got.loaded.executed.decided_by] == [
+        ("load_scalar %table[0]", 5, "input"),
+        ("load_scalar %table[1]", 0, "input"),
+        ("load_scalar %table[2]", 3, "input"),
+    ]
+
+
 # ------------------------------------------------------------------------------------------------------ whole kernels
 
 
@@ -75,6 +90,15 @@ def test_a_branch_rests_on_a_vector_result(target: str, scale: float) -> None:
     wanted[0, 5] = largest if int(largest) > 0 else 0
     assert got.outputs["count"].tolist() == [int(largest)]
     assert np.array_equal(got.outputs["out"], wanted)
+
+
+def test_flags_stand_where_the_scalar_unit_waits(target: str) -> None:
+    """V -> S before tgetval, S -> MTE3 and V -> MTE3 before the store; without them the race detector objects."""
+    found = run(OWN / "element_access.pto", target, inputs={"in": "random:0"}).loaded.synchronised
+    assert found is not None
+    spelt = {note.text for note in found.notes}
+    found_pipes = {(text.split("[")[0].removeprefix("pto."), *re.findall("PIPE_([A-Z0-9]+)", text)) for text in spelt}
+    assert {("set_flag", "V", "S"), ("wait_flag", "V", "S"), ("wait_flag", "S", "MTE3")} <= found_pipes
 
 
 # ----------------------------------------------------------------------------------------------- what is read when
@@ -245,6 +269,23 @@ pto.store_scalar %w, %y[%c0] : !pto.ptr<i32>, i32
             ran(tmp_path, text, target="a2a3", inputs=inputs)
 
 
+def test_the_command_takes_elements_and_names_the_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = kernel_file(tmp_path, LENGTH)
+    assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3", "--report", "full"]) == 0
+    assert "load_scalar %n[0] = 3 (given by --arg)" in " ".join(capsys.readouterr().out.split())
+    assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3", "--json", str(tmp_path / "r.json")]) == 0
+    (found,) = json.loads((tmp_path / "r.json").read_text())["path_decided_by"]
+    assert (found["read"], found["value"], found["origin"]) == ("load_scalar %n[0]", 3, "argument")
+
+
+def test_a_fence_is_a_barrier_on_all_pipes(tmp_path: Path, target: str) -> None:
+    def cycles(word: str) -> int:
+        body = f"{HEAD}{word}\npto.tstore ins(%a : {ROW}) outs(%p : {PART})\npto.barrier <PIPE_ALL>"
+        return ran(tmp_path, kernel(body, "%t: !pto.ptr<i32>"), target=target, timing_only=True).cycles
+
+    assert cycles("pto.fence.barrier_all #pto.fence_scope<gm>") == cycles("pto.barrier <PIPE_ALL>")
+
+
 def test_a_cache_operation_costs_a_scalar_cycle(tmp_path: Path, target: str) -> None:
     def busy(word: str) -> int:
         text = kernel(f"{HEAD}{word}", "%t: !pto.ptr<i32>")
@@ -390,6 +431,32 @@ def test_refused_with_a_place(body: str, inputs: dict[str, int], message: str, t
 def test_bad_elements(args: dict[str, float], message: str, tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=message):
         run(kernel_file(tmp_path, LENGTH), "a5", args=args, timing_only=True)
+
+
+def test_interlock_has_no_flags_for_the_scalar_unit() -> None:
+    with pytest.raises(ReadError, match="interlock"):
+        run(OWN / "scalar_offset.pto", sync="interlock", timing_only=True, args={"n": 1})
+
+
+def test_a_long_loop_around_a_read_meets_the_limit(tmp_path: Path) -> None:
+    text = kernel(
+        f"%much = arith.constant 100000000 : index\nscf.for %i = %c0 to %much step %c1 {{\n{LOAD}\n}}",
+        "%n: !pto.ptr<i32>",
+    )
+    with pytest.raises(LimitError):
+        run(kernel_file(tmp_path, text), "a5", timing_only=True)
+
+
+def test_own_flags_are_taken_at_their_word(tmp_path: Path) -> None:
+    """A tgetval behind a load with no flag MTE2 -> S is a race."""
+    flags = "pto.set_flag[<PIPE_MTE2>, <PIPE_S>, <EVENT_ID0>]\npto.wait_flag[<PIPE_MTE2>, <PIPE_S>, <EVENT_ID0>]\n"
+    read = f"%v = pto.tgetval ins(%a, %c0 : {ROW}, index) outs : i32\n"
+    path = kernel_file(tmp_path, kernel(f"{HEAD}{flags}{read}", "%t: !pto.ptr<i32>"))
+    run(path, "a5", inputs={"t": "zeros"})
+    other = flags.replace("PIPE_S", "PIPE_V")
+    path.write_text(kernel(f"{HEAD}{other}{read}pto.barrier <PIPE_ALL>", "%t: !pto.ptr<i32>"))
+    with pytest.raises(CastsimError, match="MTE2"):
+        run(path, "a5", inputs={"t": "zeros"})
 
 
 def test_an_index_that_asks_for_any_number_of_elements_meets_the_limit() -> None:

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.execution_programs import kernel, walk
+from kit.execution_programs import kernel, kernel_file, walk
 
 from castsim import run
 from castsim.execution.interpreter.tile_allocation import lifetimes_of
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
+from castsim.machines.mechanisms import compute_of
+from castsim.running.program_loading import load_program
 
 ROWS, COLS = 16, 64
 NAMES = {"f32": ("a", "b"), "f16": ("h",)}
@@ -216,6 +218,83 @@ def test_random_programs_do_what_slices_of_arrays_do(target: str, seed: int, tmp
     np.testing.assert_array_equal(found.outputs["y"], program.y)
     reference = run(file, inputs={"x": program.x}, args={"zero": 0}, engine="event")
     assert found.cycles == reference.cycles
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(20, 24))
+def test_values_without_whole_tile_conversions(target: str, seed: int, tmp_path: Path):
+    program = Program(seed, target)
+    for _ in range(8):
+        program.cast("a")
+        program.scalar("a")
+    loaded = load_program(kernel_file(tmp_path, program.text()), None, None, {"zero": 0})
+    buffer = np.zeros(loaded.target.memories["ub"].capacity_bytes, np.uint8)
+    memory = {name: np.zeros(program.x.nbytes, np.uint8) for name in loaded.arguments}
+    memory["x"] = program.x.view(np.uint8).reshape(-1).copy()
+    compute_of(loaded.target)(loaded.tree, buffer, memory, shortcuts=False)
+    np.testing.assert_array_equal(
+        memory["oh"].view("<f2")[: program.x.size].reshape(program.x.shape), program.arrays["h"]
+    )
+
+
+LOOP = """
+%a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+%b = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf16>
+%vx = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%vy = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf16>
+%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
+%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view<16x64xf16>
+pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%a : !pto.tile_buf<vec, 16x64xf32>)
+scf.for %i = %c0 to %c16 step %c1 {
+  %n = arith.addi %i, %c1 : index
+  %r = pto.subview %a[%i, %c0] sizes [1, 64] valid [%c1, %n] : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 1x64xf32, valid=1x?>
+  %s = pto.subview %b[%i, %c0] sizes [1, 64] valid [%c1, %n] : !pto.tile_buf<vec, 16x64xf16> -> !pto.tile_buf<vec, 1x64xf16, valid=1x?>
+  pto.tcvt ins(%r : !pto.tile_buf<vec, 1x64xf32, valid=1x?>) outs(%s : !pto.tile_buf<vec, 1x64xf16, valid=1x?>)
+}
+pto.tstore ins(%b : !pto.tile_buf<vec, 16x64xf16>) outs(%py : !pto.partition_tensor_view<16x64xf16>)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_row_that_moves_with_the_loop(target: str, tmp_path: Path):
+    file = kernel_file(tmp_path, kernel(LOOP))
+    x = np.arange(1024, dtype=np.float32).reshape(16, 64)
+    found = run(file, target, inputs={"x": x}, races="ignore")  # elements right of the diagonal stay zero
+    rows, cols = np.indices(x.shape)
+    np.testing.assert_array_equal(found.outputs["y"], np.where(cols <= rows, x, 0).astype(np.float16))
+    assert found.cycles == run(file, target, inputs={"x": x}, races="ignore", engine="event").cycles
+
+
+HALVES = """
+%f = arith.constant 2.0 : f32
+%t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
+%v = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%w = pto.make_tensor_view %y, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x64xf32>
+%q = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c8, %c32] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x32xf32>
+%l = pto.subview %t[%c0, %c0] sizes [8, 32] : !pto.tile_buf<vec, 8x64xf32>
+%r = pto.subview %t[%c0, %c32] sizes [8, 32] : !pto.tile_buf<vec, 8x64xf32>
+pto.tload ins(%p : !pto.partition_tensor_view<8x64xf32>) outs(%t : !pto.tile_buf<vec, 8x64xf32>)
+pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+pto.set_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]
+pto.wait_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]
+pto.tmuls ins({0}, %f : !pto.tile_buf<vec, 8x32xf32>, f32) outs({0} : !pto.tile_buf<vec, 8x32xf32>)
+pto.tstore ins(%r : !pto.tile_buf<vec, 8x32xf32>) outs(%q : !pto.partition_tensor_view<8x32xf32>)
+pto.barrier <PIPE_ALL>
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_only_halves_that_share_bytes_race(target: str, tmp_path: Path):
+    file = tmp_path / "k.pto"
+    x = np.arange(512, dtype=np.float32).reshape(8, 64)
+    file.write_text(kernel(HALVES.format("%l"), "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
+    found = run(file, target, inputs={"x": x})
+    np.testing.assert_array_equal(found.outputs["y"].reshape(-1)[:32], x[0, 32:])
+    file.write_text(kernel(HALVES.format("%r"), "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
+    with pytest.raises(CastsimError, match=r"ub bytes 128 \.\. 255"):
+        run(file, target, inputs={"x": x})
 
 
 def test_a_tile_is_in_use_as_long_as_its_parts_are():

@@ -13,15 +13,19 @@ from pathlib import Path
 
 import pytest
 from core.execution.sync_random import LARGE, SMALL, Maker
-from kit.cli_programs import LOOP, before, written
+from kit.cli_programs import LOOP, before, changed, written
 from kit.paths import PROGRAMS
 from kit.sample_arguments import argument_words, scalars
+from makers.expected_reports import derivation_facts
 from oracle_races import judge
 
 from castsim import run
 from castsim.__main__ import main
+from castsim.engines import simulate
 from castsim.execution.interpreter.interpreter import execute
+from castsim.execution.timing import Cause
 from castsim.execution.tree import Tree
+from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as nodes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
@@ -186,6 +190,12 @@ EXAMPLES = (
 """Of the worked examples; the rule decides nothing about them."""
 
 
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_the_engine_runs_it_to_the_end(seed: int) -> None:
+    for tree in trees(Maker(seed, SMALL).text(), A3, RUNS[3:5]):
+        assert simulate(tree, A3, engine="event").total == simulate(tree, A3, engine="fast").total > 0
+
+
 # ------------------------------------------------------------------------------------------------- no value takes part
 
 
@@ -194,6 +204,16 @@ def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
     made = insert(parsed.functions[0], lowerer_of(A3), A3)
     ran = execute(parsed, made.function, lowerer_of(A3), {"n": 0, "c": 0})
     assert [note.times for note in noted(made, ran).notes] == [1, 1, *[0] * 8, 1, 1, 1]
+
+
+def test_the_end_may_be_a_flag() -> None:
+    text = kernel("tload p x\ntcvt x y\ntstore y h").replace(
+        "{pto.entry}", '{pto.entry, pto.auto_sync_tail_hint = "mte3-to-s-event0"}'
+    )
+    assert [each.text for each in inserted(text).inserts][-2:] == [
+        "pto.set_flag[<PIPE_MTE3>, <PIPE_S>, <EVENT_ID0>]",
+        "pto.wait_flag[<PIPE_MTE3>, <PIPE_S>, <EVENT_ID0>]",
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------------ the rules
@@ -258,6 +278,51 @@ def test_a_barrier_stands_for_a_flag_without_an_id() -> None:
     assert not [line for line in lines if "#" in line and not line.endswith("#0")]
 
 
+MAT, LEFT, RIGHT, ACC = (f"!pto.tile_buf<{where}, 16x16xf32>" for where in ("mat", "left", "right", "acc"))
+
+
+MATRIX_PART = "!pto.partition_tensor_view<16x16xf32>"
+
+
+PRODUCT = f"""func.func @k(%p: !pto.ptr<f32>, %q: !pto.ptr<f32>) attributes {{pto.entry}} {{
+%c0 = arith.constant 0 : index
+%c1 = arith.constant 1 : index
+%c16 = arith.constant 16 : index
+%v = pto.make_tensor_view %p, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
+%w = pto.make_tensor_view %q, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
+%x = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {MATRIX_PART}
+%y = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {MATRIX_PART}
+%m = pto.alloc_tile : {MAT}
+%l = pto.alloc_tile : {LEFT}
+%r = pto.alloc_tile : {RIGHT}
+%a = pto.alloc_tile : {ACC}
+pto.tload ins(%x : {MATRIX_PART}) outs(%m : {MAT})
+pto.tmov ins(%m : {MAT}) outs(%l : {LEFT})
+pto.tmov ins(%m : {MAT}) outs(%r : {RIGHT})
+pto.tmatmul ins(%l, %r : {LEFT}, {RIGHT}) outs(%a : {ACC})
+pto.tstore ins(%a : {ACC}) outs(%y : {MATRIX_PART})
+return
+}}
+"""
+
+
+@pytest.mark.parametrize("target", [A3, A5], ids=["a2a3", "a5"])
+def test_operations_of_the_matrix_unit_take_part_by_their_pipes(target, tmp_path) -> None:
+    """MTE2 loads, MTE1 moves to the operands, M multiplies, FIX stores out of the accumulator."""
+    assert [each.text for each in inserted(PRODUCT, target).inserts] == [
+        *(
+            f"pto.{name}[<PIPE_{one}>, <PIPE_{other}>, <EVENT_ID0>]"
+            for one, other in (("MTE2", "MTE1"), ("MTE1", "M"), ("M", "FIX"))
+            for name in ("set_flag", "wait_flag")
+        ),
+        "pto.barrier <PIPE_ALL>",
+    ]
+    path = tmp_path / "k.pto"
+    path.write_text(PRODUCT)
+    cycles = {engine: run(path, target.name, timing_only=True, engine=engine).cycles for engine in ("fast", "event")}
+    assert cycles["fast"] == cycles["event"] > 0
+
+
 # ----------------------------------------------------------------------------- `castsim run --sync` and `--show-sync`
 FLAGGED = before("return", "pto.barrier <PIPE_ALL>")
 
@@ -295,6 +360,63 @@ def test_json_names_every_inserted_instruction(tmp_path, capsys):
     assert [(each["place"], each["executions"]) for each in around] == [
         ("before", 1), ("before", 4), ("after", 4), ("end", 1),
     ]  # fmt: skip
+
+
+def test_interlock_is_the_ideal_order(tmp_path, capsys):
+    ideal = run(written(tmp_path, LOOP), timing_only=True, sync="interlock")
+    real = run(written(tmp_path, LOOP), timing_only=True)
+    assert ideal.loaded.tree.interlocked
+    assert not real.loaded.tree.interlocked
+    assert ideal.cycles <= real.cycles
+    assert Cause.FLAG_WAIT not in ideal.pipes["V"].causes
+    assert real.pipes["V"].causes[Cause.FLAG_WAIT] > 0
+    lines = shown(capsys, written(tmp_path, LOOP), "--sync", "interlock", "--show-sync")
+    assert "synchronisation: nothing inserted, the instructions wait for each other's bytes" in lines
+
+
+def test_the_cast_itself_takes_what_it_took(tmp_path):
+    """The cycles of a 4 x 64 cast (docs/reference/a2a3.md section 6.2) hold whoever synchronises.
+
+    They begin with the write of CTRL and end with the results of the last of four repeats.
+    """
+    facts = derivation_facts("a2a3")
+    taken = facts["control"] + facts["issue"] + facts["vconv_f322f16"](1) + 3 + facts["drain"]
+    for sync in ("insert", "interlock"):
+        result = run(written(tmp_path), timing_only=True, sync=sync)
+        tree = result.loaded.tree
+        (cast,) = [e for e in result.timing.executions if tree.instructions[e.instruction].text.startswith("tcvt")]
+        assert cast.end - cast.start == taken
+
+
+def test_flags_of_the_program_are_left_alone(tmp_path, capsys):
+    path = written(tmp_path, changed("    pto.tcvt", "    pto.barrier <PIPE_ALL>\n    pto.tcvt", FLAGGED))
+    text = before("pto.tstore", "pto.barrier <PIPE_ALL>", (tmp_path / "kernel.pto").read_text())
+    lines = shown(capsys, written(tmp_path, text), "--show-sync", "--sync", "program")
+    assert "synchronisation: nothing inserted, the program has its own" in lines
+    assert run(path, timing_only=True, races="ignore", sync="program").loaded.synchronised is None
+    with_flag = before("return", "pto.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", text)
+    with_flag = before("pto.tload", "pto.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", with_flag)
+    assert run(written(tmp_path, with_flag, "f.pto"), timing_only=True).loaded.synchronised is None
+
+
+def test_barriers_of_the_program_are_no_flags(tmp_path, capsys):
+    """The tool does not see them: it inserts what it would without."""
+    assert marked(shown(capsys, written(tmp_path, FLAGGED), "--show-sync")) == marked(
+        shown(capsys, written(tmp_path), "--show-sync")
+    )
+
+
+def test_a_barrier_before_every_operation(tmp_path, capsys):
+    lines = shown(capsys, written(tmp_path, LOOP), "--show-sync", "--sync", "barriers")
+    assert marked(lines) == [
+        "pto.barrier <PIPE_ALL>  // 4 times", "pto.barrier <PIPE_ALL>  // 4 times", "pto.barrier <PIPE_ALL>",
+        "pto.barrier <PIPE_ALL>",
+    ]  # fmt: skip
+
+
+def test_own_flags_and_interlock_exclude_each_other(tmp_path, capsys):
+    assert main(["run", written(tmp_path, FLAGGED), "--timing-only", "--sync", "interlock"]) == 2
+    assert "@narrow already has flags or barriers" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------ `castsim run --emit-sync`
@@ -358,6 +480,14 @@ def test_what_cannot_be_saved(tmp_path, capsys):
         assert message in capsys.readouterr().err
         assert Path(path).read_text() == text
         assert not Path(saved).exists()
+
+
+@pytest.mark.parametrize(("option", "value"), [("--sync", "none"), ("--races", "maybe")])
+def test_unknown_words_are_refused_with_the_known_ones(option, value, tmp_path, capsys):
+    assert main(["run", written(tmp_path), "--timing-only", option, value]) == 2
+    assert "legal: " in capsys.readouterr().err
+    with pytest.raises(ReadError):
+        run(written(tmp_path), timing_only=True, **{option[2:]: value})
 
 
 # -------- the worked examples of docs/reference/pto.md section 5, line by line: flags that depend on the text alone

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from core.numerics.test_block_quantisation import blocks as quantised_blocks
@@ -18,6 +19,8 @@ from kit.pto_text import module, moved
 from kit.work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
+from castsim import quantise
+from castsim.__main__ import main
 from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.machines.mechanisms import lowerer_of
@@ -115,6 +118,14 @@ def test_what_the_a2a3_leaves_in_source_and_scratch() -> None:
     assert (scratch[4:8] == 63.5).all()  # what the spread factor left behind the integers of the first row
     _, after, spots = quantisation("a5", x, 63.5)
     assert spots["x"].get(after).tolist() == x.tolist()
+
+
+def test_in_place_on_the_a5() -> None:
+    x = np.random.default_rng(1).uniform(-2, 2, (4, 64)).astype(np.float32)
+    _, after, spots = quantisation("a5", x, 63.5, d=0)
+    assert spots["d"].get(after).tolist() == np.rint(x * np.float32(63.5)).astype(int).tolist()
+    with pytest.raises(TileError, match="share bytes"):
+        quantisation("a2a3", x, 63.5, d=0)
 
 
 def dequantisation(
@@ -294,6 +305,15 @@ def test_whole_programs(chip: str, tmp_path: Path) -> None:
     assert made.outputs["y"].tobytes() == ((q - factors) * factors).tobytes()
 
 
+def test_packing_in_a_program(tmp_path: Path) -> None:
+    path = kernel_file(tmp_path, kernel(to="i8", body=f"pto.tpack ins(%a : {WIDE}) outs(%b : {NARROW})"))
+    x = np.arange(512, dtype=np.uint32).reshape(8, 64).view(np.float32)
+    inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
+    made = castsim.run(path, "a5", inputs=inputs)
+    assert made.outputs["y"].view(np.uint8).tolist() == (np.arange(512) % 256).reshape(8, 64).tolist()
+    assert made.cycles == castsim.run(path, "a5", inputs=inputs, engine="event").cycles
+
+
 def blocks(x: np.ndarray, rule: str) -> dict[str, Any]:
     """What a tquant.mx makes of rows, all groups in one line: codes, exponents, maxima and reciprocals as codes."""
     found = quantised_blocks(x, "MXFP8", rule, ("tquant_mx_forms", "library"))
@@ -305,6 +325,56 @@ def group(*values: float, dtype: Any = np.float32) -> np.ndarray:
     found = np.zeros((1, 32), dtype)
     found[0, : len(values)] = values
     return found
+
+
+GROUP = (1000, -3, 0.1, 2**-10, 457, 480)
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "exponent", "reciprocal", "codes"),
+    [  # worked examples of docs/reference/pto.md section 7.12
+        ("ocp", GROUP, 128, 0x3F000000, [0x7E, 0xBC, 0x15, 0x00, 0x76, 0x77]),
+        ("nv", GROUP, 129, 0x3E800000, [0x78, 0xB4, 0x0D, 0x00, 0x6E, 0x6F]),
+        ("ocp", (448,), 127, 0x3F800000, [0x7E]),
+        ("nv", (448,), 127, 0x3F800000, [0x7E]),
+        ("ocp", (449,), 127, 0x3F800000, [0x7E]),
+        ("nv", (449,), 128, 0x3F000000, [0x76]),
+        ("ocp", (7,), 121, 0x42800000, None),
+        ("nv", (7,), 121, 0x42800000, None),
+        ("ocp", (2.0**-149,), 0, 0x7F000000, [0]),
+        ("nv", (2.0**-130,), 0, 0x7F000000, None),
+        ("ocp", (3.4e38,), 246, 0x04000000, None),
+        ("nv", (3.4e38,), 247, 0x03800000, None),
+        ("ocp", (np.inf, 1), 247, 0x03800000, [0x7E, 0x00]),
+        ("nv", (np.inf, 1), 254, 0x00400000, [0x7E, 0x00]),
+        ("ocp", (np.nan, 1), 255, 0x7FC00000, [0x7F, 0x7F]),
+        ("nv", (np.nan, 1), 255, 0x7FC00000, [0x7F, 0x7F]),
+        ("ocp", (0.0, -0.0), 0, 0x7F000000, [0x00, 0x80]),
+        ("nv", (0.0, -0.0), 0, 0x7F000000, [0x00, 0x80]),
+    ],
+)
+def test_block_examples(rule: str, values: Any, exponent: int, reciprocal: int, codes: list[int] | None) -> None:
+    found = blocks(group(*values), rule)
+    assert (found["exponents"].tolist(), found["scaling"][0]) == ([exponent], reciprocal)
+    assert codes is None or found["codes"][0, : len(codes)].tolist() == codes
+
+
+@pytest.mark.parametrize("element", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("rule", ["ocp", "nv"])
+def test_random_blocks(element: str, rule: str) -> None:
+    """The rules are floor and the ceiling of the quotient where no step of the library rounds; codes as ml_dtypes'."""
+    dtype = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
+    generator = np.random.default_rng(3)
+    x = np.exp(generator.normal(0, 2, (8, 64))) * generator.choice((-1, 1), (8, 64))
+    x = x.astype(dtype)
+    found = blocks(x, rule)
+    wide = x.astype(np.float32)
+    greatest = np.abs(wide.reshape(-1, 32)).max(axis=1)
+    powers = np.floor(np.log2(greatest)) - 8 if rule == "ocp" else np.ceil(np.log2(greatest.astype(float) / 448))
+    assert found["exponents"].tolist() == (powers + 127).astype(int).tolist()
+    scaled = wide.reshape(-1, 32) * np.exp2(-powers)[:, None]
+    expected = np.clip(scaled, -448, 448).astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
+    assert found["codes"].tobytes() == expected.tobytes()
 
 
 def test_maxima_and_reciprocals_as_the_passes_leave_them() -> None:
@@ -320,6 +390,26 @@ def test_maxima_and_reciprocals_as_the_passes_leave_them() -> None:
     assert found[32:].tolist() == noise(target("a5"), 6)[0x1C000:][:256].view("<u4")[32:].tolist()
 
 
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ("quant_type = #pto<quant_type HIF4>", "unknown quant_type 'HIF4'"),
+        ("quant_type = #pto<quant_type MXFP4_E2M1>", "MXFP4_E2M1 must be written to tiles of !pto.f4E2M1x2"),
+        ("quant_type = #pto<quant_type MXFP8>, grpAxis = #pto<mx_group_axis axis2>", "unknown mx_group_axis 'axis2'"),
+        ("quant_type = #pto<quant_type MXFP8>, interleave = 1", "interleave is '1', not true or false"),
+        ("quant_type = #pto<quant_type MXFP8>, storeMode = #pto<vec_store_mode nz>", "needs a fifth tile"),
+        ("quant_type = #pto<quant_type MXFP8>, quantScaleAlg = #pto<quant_scale_alg up>", "unknown quant_scale_alg"),
+        ("interleave = false", "needs the attribute quant_type"),
+    ],
+)
+def test_blocks_that_are_not_modelled(attributes: str, told: str) -> None:
+    spots = [X, D, Spot("e", "ui8", 1, 32, 0x8000), Spot("m", "f32", 1, 8, 0x9000), Spot("s", "f32", 1, 8, 0xA000)]
+    types = ", ".join(one.type for one in spots[1:])
+    text = f"pto.tquant.mx ins(%x : {X.type}) outs(%d, %e, %m, %s : {types}) {{{attributes}}}"
+    with pytest.raises(ReadError, match=told):
+        walked(program(text, spots), target("a5"))
+
+
 @pytest.mark.parametrize(("rows", "cols", "published", "within"), [(32, 32, 274, 0.085), (64, 128, 611, 0.035)])
 def test_published_cycles_of_blocks(rows: int, cols: int, published: int, within: float) -> None:
     """Both rows decided facts of `timing.paced`."""
@@ -331,6 +421,39 @@ def test_published_cycles_of_blocks(rows: int, cols: int, published: int, within
     found = timed_alone(chip, lowerer_of(chip).work(work), "tquant.mx").cycles
     # The text of the smaller is one chain of 32 rows, of which the window of the front end holds a part.
     assert found == pytest.approx(published, rel=within)
+
+
+def test_blocks_in_a_program(tmp_path: Path) -> None:
+    """Codes stored by the tool's flags; both engines agree; what CTRL is left at is told."""
+    kinds = [f"!pto.tile_buf<vec, 1x64x{element}, valid=1x16>" for element in ("ui8", "f32", "f32")]
+    more = "".join(f"%{name} = pto.alloc_tile : {kind}\n" for name, kind in zip("ems", kinds, strict=True))
+    outs = ", ".join([NARROW, *kinds])
+    text = f"{more}pto.tquant.mx ins(%a : {WIDE}) outs(%b, %e, %m, %s : {outs}) {{quant_type = #pto<quant_type MXFP8>}}"
+    path = kernel_file(tmp_path, kernel(to="i8", body=text))
+    x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
+    inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
+    made = castsim.run(path, "a5", inputs=inputs)
+    assert made.cycles == castsim.run(path, "a5", inputs=inputs, engine="event").cycles
+    assert not made.races
+    expected = quantise(x, "mxfp8_e4m3", scale="floor").elements.view(np.uint8)
+    assert made.outputs["y"].view(np.uint8).tolist() == expected.tolist()
+    assert any("CTRL at 1 << 50" in str(warning) for warning in made.warnings)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{THERE}\n{BACK}",
+        BACK,
+        f"pto.tpack ins(%a : {WIDE}) outs(%q : {NARROW})",
+    ],
+)
+def test_expand_refuses_by_name(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = kernel_file(tmp_path, kernel(to="f32", body=body))
+    assert main(["expand", str(path), "--target", "a5"]) in (1, 2)
+    told = capsys.readouterr().err
+    assert "expand cannot write pto.t" in told
+    assert "its lowering has " in told
 
 
 @pytest.mark.parametrize(

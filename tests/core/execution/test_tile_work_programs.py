@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.paths import ROOT
-from kit.work_model import TYPES
+from kit.work_model import APART, TYPES, Model
 from kit.work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 from castsim.engines import simulate
 from castsim.execution.interpreter import interpreter
 from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.tree import Loop
-from castsim.isa.errors import TargetDataError
+from castsim.isa.errors import TargetDataError, TileError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import compute_of, lowerer_of
@@ -95,6 +95,63 @@ scf.for %i = %c0 to %c5 step %c1 {{
     assert np.array_equal(a.get(computed(kernel(body), target(name), before)), start + 3 * (0 + 1 + 2 + 3 + 4))
     monkeypatch.setattr(interpreter, "fold", lambda trips: [item for trip in trips for item in trip.items])
     assert np.array_equal(a.get(computed(kernel(body), target(name), before)), start + 30)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_valid_regions_that_change(name: str) -> None:
+    """set_validshape: the last block of a loop is shorter."""
+    kind = "!pto.tile_buf<vec, 4x64xf32, valid=?x64>"
+    body = f"""
+%at_a = arith.constant 0 : i64
+%a = pto.alloc_tile addr = %at_a valid_row = %c4 : {kind}
+pto.tadds ins(%a, %one : {kind}, f32) outs(%a : {kind})
+pto.set_validshape %a, %c2, %c64 : {kind}
+pto.tadds ins(%a, %one : {kind}, f32) outs(%a : {kind})
+"""
+    a = Spot("a", "f32", 4, 64, 0)
+    before = noise(target(name))
+    a.put(before, np.zeros((4, 64), F32))
+    after = computed(kernel("%one = arith.constant 1.0 : f32\n" + body), target(name), before)
+    assert a.get(after).tolist() == [[2.0] * 64] * 2 + [[1.0] * 64] * 2
+    with pytest.raises(TileError, match="5 valid rows in a tile of 4 rows"):
+        walked(kernel("%one = arith.constant 1.0 : f32\n" + body.replace("%a, %c2", "%a, %c5")), target(name))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_tiles_are_not_carried_but_views_are(name: str) -> None:
+    """Views carried around a loop and yielded by a branch; the other view is loaded from then on."""
+    part = "!pto.partition_tensor_view<1x64xf32>"
+    tile = "!pto.tile_buf<vec, 1x64xf32>"
+    body = f"""
+%v = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%w = pto.make_tensor_view %y, shape = [%c1, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> {part}
+%q = pto.partition_view %v, offsets = [%c5, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> {part}
+%o = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> {part}
+%zero = arith.constant 0.0 : f32
+%s = pto.alloc_tile : {tile}
+%t = pto.alloc_tile : {tile}
+pto.texpands ins(%zero : f32) outs(%s : {tile})
+%r = scf.for %i = %c0 to %c4 step %c1 iter_args(%now = %p) -> ({part}) {{
+  pto.tload ins(%now : {part}) outs(%t : {tile})
+  pto.tadd ins(%s, %t : {tile}, {tile}) outs(%s : {tile})
+  %late = arith.cmpi sgt, %i, %c0 : index
+  %next = scf.if %late -> ({part}) {{
+    scf.yield %q : {part}
+  }} else {{
+    scf.yield %p : {part}
+  }}
+  scf.yield %next : {part}
+}}
+pto.tload ins(%r : {part}) outs(%t : {tile})
+pto.tadd ins(%s, %t : {tile}, {tile}) outs(%s : {tile})
+pto.tstore ins(%s : {tile}) outs(%o : {part})
+"""
+    x = np.random.default_rng(2).integers(-99, 99, (8, 64)).astype(F32)
+    memory = {"x": x.view(np.uint8).ravel().copy(), "y": np.zeros(256, np.uint8)}
+    executed = walked(kernel(body, "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"), target(name))
+    compute_of(target(name))(executed.tree, noise(target(name)), memory)
+    assert np.array_equal(memory["y"].view(F32), 2 * x[0] + 3 * x[5])
 
 
 # ------------------------------------------------------------------------------------------------ random programs
@@ -172,6 +229,12 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
     assert np.array_equal(after, again)
 
 
+def test_the_model_has_the_function_of_every_operation() -> None:
+    assert set(VECTOR_OPERATIONS) > APART
+    for mnemonic in TYPES.keys() - {"tcmp", "tcmps", "tsel", "tsels", "texpands", "trowexpand", "tcolexpand"}:
+        assert Model("f32", "a5").function(VECTOR_OPERATIONS[mnemonic].function or "")
+
+
 # --------------------------------------------------------------------------------------- the table of vector operations
 
 
@@ -209,3 +272,21 @@ def test_kernels_that_no_machine_can_lay_out_are_refused(
     path.write_text(f'base = "{chip}"\nname = "mine"\n{table}', encoding="utf-8")
     with pytest.raises(TargetDataError, match=re.escape(said)):
         load_target(path)
+
+
+MANUAL = (ROOT / "docs" / "reference" / "pto.md").read_text(encoding="utf-8")
+
+
+def is_named(mnemonic: str, number: str) -> bool:
+    """Whether a section of the manual names an operation: in full, or as in `tcolexpandadd, -sub`."""
+    section = re.search(rf"^#+ {re.escape(number)} .*?(?=^#|\Z)", MANUAL, re.MULTILINE | re.DOTALL)
+    assert section, f"no section {number}"
+    names, endings = (re.findall(pattern, section[0]) for pattern in (r"\bt[a-z]+\b", r"[-_][a-z]+\b"))
+    shortened = {f"{name}{ending.lstrip('-')}" for name in names for ending in endings}
+    return mnemonic in shortened or bool(re.search(rf"\b{mnemonic}\b", section[0]))
+
+
+def test_the_section_of_a_row_describes_the_operation() -> None:
+    assert [row.mnemonic for row in VECTOR_OPERATIONS.values() if not is_named(row.name, row.section)] == []
+    assert not is_named("trowsum", "7.5")
+    assert not is_named("tcolexpandmod", "7.5")

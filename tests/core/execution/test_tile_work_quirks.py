@@ -68,6 +68,13 @@ def test_compare_takes_whole_repeats_on_a2a3(element: str, mode: str, scalar: bo
     check(text, "a2a3", before, {Spot("d", "ui8", 4, 64, d.address): whole})
 
 
+def test_scalar_comparison_defaults_to_equality() -> None:
+    a, d = Spot("a", "f32", 1, 64, 0), Spot("d", "ui8", 1, 64, 4096)
+    x = np.arange(64, dtype=np.float32)[None]
+    text = program(statement("tcmps", [a, ("s", "f32")], d), [a, d], {"s": ("5.0", "f32")})
+    check(text, "a5", filled({a: x}, "a5"), {d: bits(x == 5)})
+
+
 def test_spare_bits_of_a_mask_are_an_option() -> None:
     a, d = Spot("a", "f32", 2, 64, 0, (2, 13)), Spot("d", "ui8", 2, 64, 4096, (2, 13))
     text = program(statement("tcmps", [a, ("s", "f32")], d), [a, d], {"s": ("1.0", "f32")})
@@ -458,3 +465,13 @@ def test_overlaps_that_destroy_operands(operation: str, others: list[Spot], name
     error = refusal(operation, spots, name)
     assert isinstance(error, TileError)
     assert message in error.message
+
+
+def test_rows_that_interleave_share_nothing() -> None:
+    """Two tiles of half the pitch, one beside the other; sums of one into the other's neighbour."""
+    left, right = Spot("l", "f32", 4, 64, 0, (4, 32)), Spot("r", "f32", 4, 64, 128, (4, 32))
+    before = noise(target("a5"))
+    left.put(before, special("f32", (4, 32), 1))
+    after = computed(program(statement("tneg", [left], right), [left, right]), target("a5"), before)
+    expected = Model("f32", "a5")._neg(left.get(before))
+    assert np.array_equal(right.get(after).view(np.uint32), expected.view(np.uint32))

@@ -8,10 +8,12 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
+import oracle
 import pytest
 from kit.work_model import NAN, TARGETS, TYPES, Model, special
 from kit.work_programs import NATIVE, Spot, computed, expect, noise, program, statement, target, walked
 
+from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -229,6 +231,18 @@ def spots(element: str) -> tuple[Spot, Spot, Spot]:
 
 
 @pytest.mark.parametrize("name", TARGETS)
+def test_remainders_of_small_integers_are_exact(name: str) -> None:
+    """Below 2^24 no step rounds: the sign is that of the divisor, of tfmod that of the dividend."""
+    rng = np.random.default_rng(5)
+    a, b, d = spots("i32")
+    x, y = rng.integers(-(2**12), 2**12, EXACT_VALID, dtype="<i4"), rng.integers(1, 99, EXACT_VALID, dtype="<i4")
+    y *= rng.choice(np.array([-1, 1], "<i4"), EXACT_VALID)
+    pairs = list(zip(x.ravel().tolist(), y.ravel().tolist(), strict=True))
+    assert found("trem", name, {a: x, b: y}, d).ravel().tolist() == [p % q for p, q in pairs]
+    assert found("tfmod", name, {a: x, b: y}, d).ravel().tolist() == [int(math.fmod(p, q)) for p, q in pairs]
+
+
+@pytest.mark.parametrize("name", TARGETS)
 def test_options_of_what_no_source_states(name: str) -> None:
     a, b, d = spots("i32")
     x, y = np.full(EXACT_VALID, 7, "<i4"), np.zeros(EXACT_VALID, "<i4")
@@ -301,6 +315,12 @@ def test_values_are_rounded_once(mnemonic: str, element: str, name: str) -> None
     assert codes(found).ravel().tolist() == [codes(rounded(value, element)) for value in exact]
 
 
+def test_the_rounding_of_this_test_is_the_oracles() -> None:
+    values = np.random.default_rng(4).uniform(-9, 9, 200)
+    right = oracle.cast_array(values.view(np.uint64), "f64", "f16", "rint", "special")
+    assert [codes(rounded(Fraction(value), "f16")) for value in values.tolist()] == right.tolist()
+
+
 # ---- tprint, which changes nothing, and row expansions of dense columns (docs/reference/pto.md sections 7.4 and 7.11)
 A, D = Spot("a", "f32", 4, 64, 0), Spot("d", "f32", 4, 64, 4096)
 PRINTED = program(f"pto.tprint ins(%a : {A.type})\n" + statement("tabs", [A], D), [A, D])
@@ -327,3 +347,10 @@ def test_expansions_of_dense_columns(name: str, element: str, shape: tuple[int, 
     before = noise(target(name))
     text = program(statement("trowexpand", [c], d), [c, d])
     expect(text, name, before, d, np.repeat(c.get(before), cols, axis=1))
+
+
+def test_columns_of_more_than_one_are_refused() -> None:
+    c = Spot("c", "f32", 8, 2, 0, column=True)
+    d = Spot("d", "f32", 8, 64, 4096)
+    with pytest.raises(CastsimError, match="tile %c is column-major"):
+        walked(program(statement("trowexpand", [c], d), [c, d]), target("a5"))

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.execution_programs import kernel, kernel_file
 from kit.paths import PROGRAMS
-from kit.work_programs import target, walked
+from kit.work_programs import synchronised, target, walked
 
 from castsim import run
 from castsim.__main__ import main
+from castsim.engines import simulate
 from castsim.execution.run_limits import MAX_COMPUTED, MAX_WALK
 from castsim.isa.errors import CastsimError, LimitError
 from castsim.isa.pto.pto_parser import parse
@@ -28,6 +29,7 @@ from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.running.lifted_limits import what_if
 from castsim.running.program_loading import load
 from castsim.running.synchronisation.flags import insert
+from castsim.running.synchronisation.race_detector import find_races
 
 TARGETS = ("a2a3", "a5")
 TILE = "!pto.tile_buf<vec, 1x64xf32>"
@@ -145,6 +147,13 @@ def stored(text: str, name: str = "a5", arguments: dict[str, int | float] | None
         return [int(value) for value in run(path, name, args=arguments or {}).outputs["z"].view("<i4")]
 
 
+def test_a_loop_that_does_not_end_is_stopped() -> None:
+    text = kernel("scf.while : () -> () {\n%t = arith.constant true\nscf.condition(%t)\n} do {\nscf.yield\n}", "")
+    with pytest.raises(LimitError, match="trips and statements of this loop") as caught:
+        walked(text, target("a5"))
+    assert caught.value.span is not None
+
+
 HANDS_ON = "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n"
 
 
@@ -251,6 +260,17 @@ def test_classes_of_floats(value: float, kind: str) -> None:
     assert found == [int(np.isnan(held)), int(np.isinf(held)), int(np.isfinite(held)), int(normal)]
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_engines_and_races(name: str) -> None:
+    """A loop without arguments of the kernel: folded trips and their flags."""
+    text = COUNTED.replace(", %n: index, %s: index", "")
+    text = text.replace("%vx =", "%n = index.constant 8\n%s = index.constant 1\n%vx =", 1)
+    made, chip = synchronised(text, target(name)), target(name)
+    fast, event = (simulate(made.tree, chip, None, engine=one, max_cycles=10**7) for one in ("fast", "event"))
+    assert fast.total == event.total
+    assert not find_races(made.tree, chip)
+
+
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3), st.integers(-40, 40))
 def test_powers(base: int, exponent: int) -> None:
@@ -336,6 +356,24 @@ def test_the_limit_can_be_raised_and_lowered(tmp_path: Path):
         what_if(path, max_walk=2999)
 
 
+@pytest.mark.parametrize("option", ["--max-walk", "--max-statements"])
+@pytest.mark.parametrize("value", ["0", "-3", "x", "1.5", "9" * 5000])
+def test_an_option_that_is_no_positive_integer_is_refused(
+    option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["run", str(written(tmp_path, BASE)), option, value, "--timing-only"]) == 2
+    assert len(capsys.readouterr().err) < 400
+
+
+def test_statements_are_limited_by_the_option_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = written(tmp_path, BASE)
+    assert main(["run", str(path), "--max-statements", "5", "--timing-only"]) == 1
+    assert "more than 5 statements, the limit of --max-statements" in capsys.readouterr().err
+    assert main(["run", str(path), "--max-statements", "14", "--timing-only"]) == 0
+    with pytest.raises(LimitError):
+        run(path, max_statements=13, timing_only=True)
+
+
 @pytest.mark.parametrize("depth", [4, 20, 40, 60])
 def test_loops_around_nothing_cost_the_walk_nothing(depth: int, tmp_path: Path):
     loaded = load(written(tmp_path, nested(depth)), None, None, {})
@@ -348,6 +386,32 @@ def test_loops_around_nothing_cost_the_walk_nothing(depth: int, tmp_path: Path):
         trips *= loop.trips
         node = loop.body
     assert trips == 10**depth
+
+
+def test_loops_around_nothing_are_in_nobody_s_way(tmp_path: Path):
+    """10^6 empty trips: values come at once, and cycles as those of one loop of as many trips at most."""
+    source = np.arange(4 * 64, dtype=np.float32).reshape(4, 64)
+    plain = run(written(tmp_path, BASE), inputs={"src": source})
+    found = run(written(tmp_path, nested(6)), inputs={"src": source})
+    np.testing.assert_array_equal(found.outputs["dst"], plain.outputs["dst"])
+    turnarounds = sum(10**level for level in range(1, 7))
+    assert found.cycles >= turnarounds > plain.cycles
+
+
+@pytest.mark.parametrize("body", ["", CAST])
+def test_a_loop_walked_once_takes_as_long_as_one_walked_trip_by_trip(body: str, tmp_path: Path):
+    """Naming the variables changes nothing but that no trip is known to be like another before it is walked."""
+    once = load(written(tmp_path, nested(3, body, trips=5)), None, None, {})
+    named = nested(3, body, trips=5).replace("step %c1 {", "step %c1 {\n%u = arith.muli %c0, %VAR : index")
+    for level in range(3):
+        named = named.replace("%u = arith.muli %c0, %VAR", f"%u{level} = arith.muli %c0, %i{level}", 1)
+    apart = load(written(tmp_path, named), None, None, {})
+    scalar = once.target.timing.scalar
+    extra = sum(5**level for level in (1, 2, 3)) * scalar.arithmetic_cycles
+    causes = [
+        simulate(each.tree, each.target, None, engine="event", max_cycles=10**7).pipes["S"] for each in (once, apart)
+    ]
+    assert causes[1].busy - causes[0].busy == extra
 
 
 @pytest.mark.parametrize("trips", [2 * 10**6, 10**18])
@@ -363,6 +427,19 @@ def test_values_of_too_many_executions_are_refused_before_the_first(
     assert trips > 10**7 or run(path, timing_only=True).cycles > trips
 
 
+def test_values_may_be_computed_of_as_many_as_the_limit_says(tmp_path: Path):
+    path = written(tmp_path, nested(1, CAST, trips=30))
+    # Beside the 30 casts in the loop: load, cast, store.
+    with pytest.raises(LimitError):
+        run(path, inputs={"src": "zeros"}, max_walk=32)
+    run(path, inputs={"src": "zeros"}, max_walk=33, races="ignore")
+
+
+def test_races_of_loops_deep_in_each_other_are_refused_in_time(tmp_path: Path):
+    with pytest.raises(LimitError, match="compared for races"):
+        run(written(tmp_path, nested(20, CAST)), timing_only=True)
+
+
 HEAD = """// castsim: target gaudi
 // castsim: reg S1 = 5
 """
@@ -376,6 +453,17 @@ def assembly(folder: Path, text: str) -> Path:
     path = folder / "k.tpc"
     path.write_text(text)
     return path
+
+
+@pytest.mark.parametrize("bound", [10**6, 2**31 - 1])
+def test_a_long_loop_of_assembly_is_refused_before_it_is_walked(
+    bound: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = assembly(tmp_path, LOOP.format(bound=bound))
+    assert main(["run", str(path)]) == 1
+    shown = capsys.readouterr().err
+    assert f"{path}:3:6: {2 * bound} bundles of this loop" in shown
+    assert "--max-walk" in shown
 
 
 def test_trips_that_are_skipped_do_not_count(tmp_path: Path):
@@ -403,3 +491,33 @@ def test_a_jump_without_end_is_given_up(tmp_path: Path):
     )
     with pytest.raises(LimitError, match="executed one by one"):
         run(assembly(tmp_path, text), max_walk=5000)
+
+
+def test_bundles_of_a_text_are_limited(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = assembly(tmp_path, LOOP.format(bound=10))
+    for command in (["run"], ["lint"], ["unswizzle"]):
+        assert main([*command, str(path), "--max-statements", "3"]) == 1
+        assert "more than 3 bundles" in capsys.readouterr().err
+
+
+def test_an_argument_too_large_to_be_computed_is_refused_at_its_view(tmp_path: Path) -> None:
+    view = "%vsrc = pto.make_tensor_view %src, shape = [%rows, %cols]"
+    text = BASE.replace(view, f"%big = arith.constant 1000000000 : index\n{view.replace('%rows', '%big')}")
+    path = tmp_path / "big.pto"
+    path.write_text(text.replace("!pto.tensor_view<4x64xf32>", "!pto.tensor_view<1000000000x64xf32>"))
+    with pytest.raises(
+        LimitError, match="argument 'src' has 64000000000 elements, over the limit of 134217728"
+    ) as found:
+        run(path, inputs={"src": "random:0"})
+    assert found.value.span is not None
+    assert "make_tensor_view" in found.value.span.text
+    assert found.value.legal[0] == "--max-elements 64000000000"
+    assert run(path, timing_only=True).cycles == run(SAMPLES / "f32_to_f16.pto", timing_only=True).cycles
+
+
+def test_the_limit_on_elements_is_raised_and_lowered(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = str(SAMPLES / "f32_to_f16.pto")
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "256", "--quiet"]) == 0
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "255"]) == 1
+    assert "help: --max-elements 256, --timing-only" in capsys.readouterr().err
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "0"]) == 2

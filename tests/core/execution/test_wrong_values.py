@@ -171,6 +171,12 @@ def test_a_wrong_value_is_told_with_its_option_and_what_is_legal(
     assert "internal error" not in told
 
 
+def test_the_walk_meets_every_command_and_every_kind_of_value() -> None:
+    assert {name for name, *_ in CASES} == set(COMMANDS) == set(USUAL)
+    assert {value for _, _, value, _ in CASES} >= {"", "zzq", "-1", IN_A_FILE, "zz=zzq"}
+    assert [key for key in (*SPECIAL, *ALONE) if not any(f"{n} {o}" == key for n, o, *_ in CASES)] == []
+
+
 @pytest.mark.parametrize(
     ("words", "option", "near"),
     [

@@ -13,10 +13,12 @@ from kit.bundle_trees import NOWHERE, Mix, random_tree
 from kit.command_output import document_of, out_of
 from kit.counted_work import at_most
 from kit.execution_programs import kernel_file
+from kit.micro_cases import texts
 from kit.paths import PROGRAMS, ROOT, VECTORS
 from kit.sample_arguments import scalars
 
 from castsim import run
+from castsim.__main__ import main
 from castsim.execution.timing import WAITING, Cause, Limiter, repeated
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.machines.vliw.fast_engine import simulate_bundles
@@ -217,38 +219,6 @@ def test_a_launch_on_many_cores_says_what_bounds_it(
         assert sentence in " ".join(text.split())
 
 
-RACING = """func.func @racing(%a: !pto.ptr<f32>, %b: !pto.ptr<f16>) attributes {pto.entry} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 64 : index
-  %va = pto.make_tensor_view %a, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<64x64xf32>
-  %vb = pto.make_tensor_view %b, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<64x64xf16>
-  %x = pto.alloc_tile : !pto.tile_buf<vec, 64x64xf32>
-  %y = pto.alloc_tile : !pto.tile_buf<vec, 64x64xf16>
-  %pa = pto.partition_view %va, offsets = [%c0, %c0], sizes = [%n, %n] : !pto.tensor_view<64x64xf32> -> {PART}f32>
-  %pb = pto.partition_view %vb, offsets = [%c0, %c0], sizes = [%n, %n] : !pto.tensor_view<64x64xf16> -> {PART}f16>
-  pto.tload ins(%pa : !pto.partition_tensor_view<64x64xf32>) outs(%x : !pto.tile_buf<vec, 64x64xf32>)
-  pto.tcvt ins(%x : !pto.tile_buf<vec, 64x64xf32>) outs(%y : !pto.tile_buf<vec, 64x64xf16>)
-  pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
-  pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
-  pto.tstore ins(%y : !pto.tile_buf<vec, 64x64xf16>) outs(%pb : !pto.partition_tensor_view<64x64xf16>)
-  return
-}
-""".replace("{PART}", "!pto.partition_tensor_view<64x64x")
-
-
-def test_races_and_stale_reads_name_their_lines_above_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "racing.pto"
-    path.write_text(RACING)
-    first, *_ = out_of(
-        capsys, ["run", str(path), "--target", "a5", "--in", "a=random:1", "--races", "report"], 1
-    ).split("\n\n")
-    assert "lines 11, 12, 15: on the chip" in " ".join(first.split())
-    program = "programs/tpc_f32_i32_pipelined_stale_goya.tpc"
-    head, *_ = out_of(capsys, ["run", str(ROOT / program), "--in", "x=random:1", "--summary"]).split("\n\n")
-    assert "24 stale reads, lines 31, 34, 35, " in " ".join(head.split())
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_what_was_skipped_counts_as_what_was_not(seed: int) -> None:
     assert isinstance(GAUDI, VliwTarget)
@@ -332,6 +302,11 @@ def test_lines_of_samples_add_up(path: Path) -> None:
     check(timed(path))
 
 
+@pytest.mark.parametrize("name", sorted(texts())[::7])
+def test_lines_of_own_programs_add_up(name: str, tmp_path: Path) -> None:
+    check(timed(kernel_file(tmp_path, texts()[name])))
+
+
 @pytest.fixture
 def loop(tmp_path: Path) -> tuple[Result, dict[str, int]]:
     """Ten trips of a load, vabs and a store; and the numbers of their lines."""
@@ -391,3 +366,11 @@ def test_steps_of_tile_operations_add_up(path: Path) -> None:
         assert launches.cycles == launches.pipe_cycles - met_transfers(result, launches) or any(
             fmt in launches.text for fmt in ("e2m1", "e1m2", "hif8", "e4m3fn", "f16 -> f32")
         )
+
+
+def test_the_kernel_report_of_a_tile_program_names_its_instructions(capsys: pytest.CaptureFixture[str]) -> None:
+    tile = str(PROGRAMS / "a5_f32_to_i8_by_steps.pto")
+    assert main(["run", tile, "--timing-only", "--report", "kernel"]) == 0
+    text = capsys.readouterr().out
+    for named in ("vcvt f32 -> f16 R EVEN", "vsts PK_B32", "vtrc f32 Z", "vand b16"):
+        assert named in text

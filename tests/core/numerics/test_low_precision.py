@@ -366,14 +366,14 @@ def test_the_micro_back_end_clears_bit_60(start: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("back_end", ["library", "vpto"])
 def test_reports_name_it_where_it_matters(back_end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, other = tmp_path / "k.pto", tmp_path / "o.pto"
     text = kernel(("f32", "f8E4M3FN"), ((8, 64), (8, 64)))
-    (line,) = (number for number, each in enumerate(text.splitlines(), 1) if "tcvt" in each)
-    file.write_text(text)
-    other.write_text(kernel(("f32", "f16"), ((8, 64), (8, 64))))
-    words, others = (["run", str(each), "--timing-only", "--backend", back_end] for each in (file, other))
-    assert f"backend = {back_end}" in out_of(capsys, words)
+    file = file_of(tmp_path / "k.pto", text)
+    other = file_of(tmp_path / "o.pto", kernel(("f32", "f16"), ((8, 64), (8, 64))))
+    words, others = (["run", str(path), "--timing-only", "--backend", back_end] for path in (file, other))
+    assert f"results depend on --backend {back_end}" in out_of(capsys, words)
+    assert f"backend = {back_end} (also " in out_of(capsys, [*words, "--report", "full"])
     (choice,) = document_of(capsys, *words)["choices"]
+    (line,) = (number for number, content in enumerate(text.splitlines(), 1) if "tcvt" in content)
     assert (choice["option"], choice["value"], choice["lines"]) == ("backend", back_end, [line])
     assert choice["legal"] == ["library", "vpto"]
     assert ("clamps" in choice["effect"].split("(")[0]) is (back_end == "vpto")
