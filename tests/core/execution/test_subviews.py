@@ -237,34 +237,6 @@ def test_values_without_whole_tile_conversions(target: str, seed: int, tmp_path:
     )
 
 
-LOOP = """
-%a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
-%b = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf16>
-%vx = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%vy = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf16>
-%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
-%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view<16x64xf16>
-pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%a : !pto.tile_buf<vec, 16x64xf32>)
-scf.for %i = %c0 to %c16 step %c1 {
-  %n = arith.addi %i, %c1 : index
-  %r = pto.subview %a[%i, %c0] sizes [1, 64] valid [%c1, %n] : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 1x64xf32, valid=1x?>
-  %s = pto.subview %b[%i, %c0] sizes [1, 64] valid [%c1, %n] : !pto.tile_buf<vec, 16x64xf16> -> !pto.tile_buf<vec, 1x64xf16, valid=1x?>
-  pto.tcvt ins(%r : !pto.tile_buf<vec, 1x64xf32, valid=1x?>) outs(%s : !pto.tile_buf<vec, 1x64xf16, valid=1x?>)
-}
-pto.tstore ins(%b : !pto.tile_buf<vec, 16x64xf16>) outs(%py : !pto.partition_tensor_view<16x64xf16>)
-"""
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_row_that_moves_with_the_loop(target: str, tmp_path: Path):
-    file = kernel_file(tmp_path, kernel(LOOP))
-    x = np.arange(1024, dtype=np.float32).reshape(16, 64)
-    found = run(file, target, inputs={"x": x}, races="ignore")  # elements right of the diagonal stay zero
-    rows, cols = np.indices(x.shape)
-    np.testing.assert_array_equal(found.outputs["y"], np.where(cols <= rows, x, 0).astype(np.float16))
-    assert found.cycles == run(file, target, inputs={"x": x}, races="ignore", engine="event").cycles
-
-
 HALVES = """
 %f = arith.constant 2.0 : f32
 %t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>

@@ -239,6 +239,42 @@ def test_a_select_may_choose_registers_masks_and_pointers(chosen: int) -> None:
     assert np.array_equal(found, want)
 
 
+def test_pairs_of_bf16_move_as_one_number() -> None:
+    pair, kind = "!pto.vreg<64x!pto.bf16x2>", "!pto.ptr<!pto.bf16x2, ub>"
+    body = f"""{LOAD}
+    %p = pto.castptr %l0 : i64 -> {kind}
+    pto.vecscope {{
+      %all = pto.pset_b32 "PAT_ALL" : {B32}
+      %v = pto.vlds %p[%c0] : {kind} -> {pair}
+      %w = pto.vdup %v, %all {{position = "HIGHEST"}} : {pair}, {B32} -> {pair}
+      pto.vsts %w, %p[%c0], %all : {pair}, {kind}, {B32}
+      %h = pto.vbitcast %v : {pair} -> !pto.vreg<128xbf16>
+      pto.vsts %h, %p[%c64], %wide : !pto.vreg<128xbf16>, {kind}, {B16}
+    }}
+    {STORE}""".replace("%v = pto.vlds", f'%wide = pto.pset_b16 "PAT_ALL" : {B16}\n      %v = pto.vlds', 1)
+    found = issued(program(body), {"x": ramp()}).outputs["y"]
+    assert np.array_equal(found[:64], np.full(64, 64, np.float32))
+    assert np.array_equal(found[64:128], ramp()[:64])
+
+
+@pytest.mark.parametrize("written", ["0x3FC00000", "1.5", "1.500000e+00", "15.0E-1"])
+def test_constants_have_other_spellings(written: str) -> None:
+    body = f"""{LOAD}
+    pto.vecscope {{
+      %half = arith.constant {written} : f32
+      %all = pto.pset_b32 "PAT_ALL" : {B32}
+      %v = pto.vbr %half : f32 -> {F32}
+      pto.vsts %v, %u[%c0], %all : {F32}, {UB}, {B32}
+    }}
+    {STORE}"""
+    assert np.array_equal(issued(program(body), {"x": ramp()}).outputs["y"][:64], np.full(64, 1.5, np.float32))
+
+
+def test_the_older_mark_of_a_kernel_counts_alone() -> None:
+    text = program(f"{LOAD}\n{STORE}").replace("pto.kernel", "pto.aicore")
+    assert np.array_equal(issued(text, {"x": ramp()}).outputs["y"], ramp())
+
+
 def test_generic_forms_leave_out_what_groups_have() -> None:
     (node,) = micro_operations(read(f'%r = "pto.vabs"(%v, %m) : ({F32}, {B32}) -> {F32}').functions[0].body or ())
     assert node.operands == ("v", "m")

@@ -67,6 +67,12 @@ def test_instance(number: int, spelling: Callable[..., str], tmp_path: Path) -> 
     assert result.cycles > 0
 
 
+def test_instances_are_there() -> None:
+    assert len(ROWS) > 60
+    assert {row["line_form"] for row in ROWS} == {"dps", "dps+tmp"}
+    assert len({(row["src"], row["dst"]) for row in ROWS}) >= 15
+
+
 # ------------------------------------------------------------------------------------------------------------ specimens
 def test_specimen_a(tmp_path: Path) -> None:
     """f32 -> f16 with ROUND, 32 x 128; docs/reference/pto.md section 8."""
@@ -77,3 +83,25 @@ def test_specimen_a(tmp_path: Path) -> None:
     assert codes_of(result.outputs["out"], "f16").tolist() == [
         [lanes[code] for code in line] for line in codes.tolist()
     ]
+
+
+def test_specimen_b(tmp_path: Path) -> None:
+    """bf16 -> f32 in eight trips with flags: every row with 16 zero bits appended; docs/reference/pto.md section 8."""
+    codes = np.arange(512 * 256, dtype=np.uint32).astype(np.uint16).reshape(512, 256)  # every bf16 code, twice
+    text = (VECTORS / "pto_specimens" / "widen_rows.pto").read_text()
+    result = execute(tmp_path / "b.pto", text, **{"in": codes})
+    got = codes_of(result.outputs["out"], "f32")
+    nan = (codes & 0x7FFF) > 0x7F80
+    assert np.array_equal(got[~nan], codes[~nan].astype(np.uint32) << 16)
+    assert ((got[nan] & 0x7FFFFFFF) > 0x7F800000).all()  # no source says what becomes of a NaN's payload
+    # 8 trips; the outer two flags are set and waited for 9 times, the inner two 8 times.
+    lines: dict[str, list[int]] = {}
+    for execution in result.trace.executions:
+        lines.setdefault(result.loaded.tree.instructions[execution.instruction].text, []).append(execution.start)
+    counts = {text: len(starts) for text, starts in lines.items() if "flag" in text}
+    assert counts == {
+        f"{kind} {pipes} id 0": count
+        for kind in ("set_flag", "wait_flag")
+        for pipes, count in (("V -> MTE2", 9), ("MTE3 -> V", 9), ("MTE2 -> V", 8), ("V -> MTE3", 8))
+    }
+    assert len(lines["tcvt bf16 -> f32"]) == 8

@@ -13,6 +13,7 @@ from kit.paths import ROOT
 from kit.pto_text import SPECIMENS, VECTORS, compact, function
 
 from castsim import run
+from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
@@ -328,6 +329,13 @@ def test_another_function_is_none_of_its_business(fault: str, first: bool, tmp_p
     assert type(caught.value) is type(strict.value)
     assert caught.value.span is not None
     assert caught.value.span.line == line + (0 if first else 4)
+
+
+def test_the_command_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = kernel_file(tmp_path, whole(bad("nonsense"), GOOD))
+    assert main(["run", str(path), "--entry", "good", "--timing-only"]) == 0
+    assert main(["run", str(path), "--entry", "bad", "--timing-only"]) == 2
+    assert "unknown operation 'nonsense'" in capsys.readouterr().err
 
 
 def test_without_a_name_the_one_good_entry_runs_with_a_warning(tmp_path: Path):
