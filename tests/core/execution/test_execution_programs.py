@@ -382,15 +382,6 @@ def test_index_arithmetic_that_does_not(body: str, row: object, monkeypatch: pyt
     assert loaded(both(text, monkeypatch)) == [row(i) for i in range(8)]
 
 
-def test_nested_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = "scf.for %j = %c0 to %c4 step %c1 {%t = arith.muli %j, %c16 : index\n%r = arith.addi %i, %t : index\n"
-    found = both(program(loop(inner + step("%r") + "}", upper="%c256", by="%c64")), monkeypatch)
-    (outer,) = loops(found.tree.root)
-    assert outer.trips == 4
-    assert any(isinstance(item, Loop) for item in outer.body.items)
-    assert loaded(found) == [i + 16 * j for i in range(0, 256, 64) for j in range(4)]
-
-
 @pytest.mark.parametrize(
     ("body", "upper", "rows"),
     [
@@ -454,11 +445,6 @@ def test_loop_carried_scalar(monkeypatch: pytest.MonkeyPatch) -> None:
     head = "%l = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %c1) -> (index) {\n%t = arith.muli %s, %c2 : index\n"
     body = f"{head}{step('%s')}scf.yield %t : index\n}}\n{step('%l')}"
     assert loaded(both(program(body), monkeypatch)) == [1, 2, 4, 8, 16]
-
-
-def test_loop_without_trips_yields_its_initial_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = "%l = scf.for %i = %c4 to %c4 step %c1 iter_args(%s = %c3) -> (index) {\nscf.yield %i : index\n}\n"
-    assert loaded(both(program(body + step("%l")), monkeypatch)) == [3]
 
 
 def test_branch_yields_views(monkeypatch: pytest.MonkeyPatch) -> None:

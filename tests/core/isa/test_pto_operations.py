@@ -38,14 +38,6 @@ def test_aliases_define_their_result(mnemonic: str, element: str, cols: int) -> 
     assert "no ins/outs form" in refusal(f"pto.{mnemonic} ins(%t : {T}) outs(%t : {T})", f"%t: {T}").message
 
 
-def test_alloc_tile_with_all_operands() -> None:
-    node = last_of(
-        "%t = pto.alloc_tile addr = %a valid_row = %r valid_col = %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
-        "%a: i64, %r: index, %c: index",
-    )
-    assert node == pto.AllocTile("t", pto.TileType("vec", "f32", 16, 64, None, None), "a", "r", "c")
-
-
 def test_attributes_of_other_dialects_only_bring_a_warning() -> None:
     program = parse(function(f"%t = pto.alloc_tile {{my.hint = 1}} : {T}"))
     assert "unknown attribute my.hint of pto.alloc_tile" in program.warnings[0]
@@ -138,11 +130,6 @@ def test_a_single_result_may_be_numbered_in_its_uses() -> None:
         "%r:1 = scf.if %c -> (i32) { scf.yield %a : i32 } else { scf.yield %a : i32 }\n%s = arith.addi %r#0, %r : i32"
     )
     assert last_of(body, "%c: i1, %a: i32") == pto.Arith("s", "addi", ("r", "r"), I32)
-
-
-@pytest.mark.parametrize("kind", ["section.vector", "section.cube"])
-def test_sections(kind: str) -> None:
-    assert last_of(f"pto.{kind} {{ pto.barrier <PIPE_V> }}") == pto.Section(kind, (pto.Barrier(pto.Pipe.V),))
 
 
 def test_names_end_with_their_region_and_may_return_after_it() -> None:
