@@ -14,7 +14,6 @@ from kit.work_programs import NATIVE, Spot, computed, expect, noise, program, ra
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 TARGETS = ("a2a3", "a5")
 SHAPES = [(1, 8), (16, 32), (5, 63), (3, 64), (4, 65), (7, 200), (1, 1)]
@@ -90,15 +89,6 @@ def test_what_nan_is_worth_is_an_option(name: str, nan: str, greatest: bool) -> 
     expect(text, name, before, d, found, ("maximum_of_nan", nan))
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_nothing_to_search_leaves_the_result(name: str) -> None:
-    a, t = Spot("a", "f32", 4, 64, 0, (4, 0)), Spot("t", "f32", 4, 64, 1024, (4, 0))
-    d = Spot("d", "i32", 4, 8, 2048, (4, 1))
-    before = noise(target(name))
-    text = program(statement("trowargmax", [a, t], d), [a, t, d])
-    assert np.array_equal(computed(text, target(name), before), before)
-
-
 def test_rows_of_several_repeats_go_through_two_stages() -> None:
     """Pairs of each repeat, sorted into values and places, the values reduced again; the rest on the scalar unit."""
     short = listing(work("trowargmax", tile("i32", 8, 8, 65536), tile("f32", 8, 64, 0), tmp=tile("f32", 8, 64, 32768)))
@@ -112,13 +102,6 @@ def test_rows_of_several_repeats_go_through_two_stages() -> None:
     assert kinds[:9] == ["vcmin"] * 3 + ["barrier", "vreducev2", "barrier", "vreducev2", "barrier", "mask"]
     assert kinds.count("vcmin") == 4
     assert TARGET.timing.vector["vreducev2"].repeat_cycles == 2  # the profile has 14, which count eight-fold
-
-
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("mnemonic", ["trowargmax", "tcolargmin", "taddc", "tconcatidx"])
-def test_estimates_grow_with_the_tile(name: str, mnemonic: str) -> None:
-    small, large = (estimate_tile_operation(mnemonic, "f32", rows, 64, target=name).cycles for rows in (4, 32))
-    assert 0 < small < large
 
 
 @pytest.mark.parametrize("name", TARGETS)

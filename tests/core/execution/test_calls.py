@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.execution_programs import kernel, kernel_file, touched
-from kit.paths import VECTORS
 
 from castsim import run
 from castsim.isa.errors import CastsimError, WarningKind, of_kind
@@ -132,16 +131,6 @@ def test_calls_and_slots_that_cannot_be(body: str, helpers: str, message: str, t
     assert message in caught.value.message
     place = caught.value.span
     assert place is not None and place.file == str(file) and place.text in file.read_text()
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_halves_of_a_tile(target: str, tmp_path: Path):
-    source = VECTORS / "pto_own" / "subview_halves.pto"
-    file = kernel_file(tmp_path, source.read_text().replace('"a2a3"', f'"{target}"'))
-    x = np.random.default_rng(0).uniform(-9, 9, (8, 128)).astype(np.float32)
-    expected = np.concatenate([x[:, 64:] * 2, x[:, :64]], axis=1)
-    expected[3] *= 0.5
-    np.testing.assert_array_equal(run(file, inputs={"in": x}).outputs["out"], expected)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -319,7 +308,7 @@ REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.CO
 REARRANGING += (Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE)
 REARRANGING += (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)  # in test_tile_quantisation
 REARRANGING += STRUCTURES["combination"].kinds  # in test_combined_operations
-"""Operations whose operands have shapes of their own; `test_rearranging_work` has them without elements too."""
+"""Operations whose operands have shapes of their own; `test_combined_operations` has them without elements too."""
 
 # A fill has work to do where its source is empty; its rows are those of the destination.
 FORMS = [
@@ -345,30 +334,3 @@ def test_no_element_no_work(name: str, form: tuple[Role, ...], target: str, tmp_
         reduces = by_rows or VECTOR_OPERATIONS[name].kind in (Kind.COLUMN_REDUCE, Kind.COLUMN_ARGUMENT)
         kept = reduces and (rows if by_rows else cols)
         assert ("keeps its contents" in "".join(nothing)) is bool(kept)
-
-
-MOVES = """
-%a = pto.alloc_tile valid_row = %r valid_col = %q : !pto.tile_buf<vec, 8x32xf32, valid=?x?>
-%b = pto.alloc_tile valid_row = %r valid_col = %q : !pto.tile_buf<vec, 8x32xf16, valid=?x?>
-%vx = pto.make_tensor_view %x, shape = [%c8, %c32], strides = [%c32, %c1] : !pto.tensor_view<?x?xf32>
-%vy = pto.make_tensor_view %y, shape = [%c8, %c32], strides = [%c32, %c1] : !pto.tensor_view<?x?xf16>
-%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%r, %q] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<?x?xf32>
-%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%r, %q] : !pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view<?x?xf16>
-pto.tload ins(%px : !pto.partition_tensor_view<?x?xf32>) outs(%a : !pto.tile_buf<vec, 8x32xf32, valid=?x?>)
-pto.tcvt ins(%a : !pto.tile_buf<vec, 8x32xf32, valid=?x?>) outs(%b : !pto.tile_buf<vec, 8x32xf16, valid=?x?>)
-pto.tstore ins(%b : !pto.tile_buf<vec, 8x32xf16, valid=?x?>) outs(%py : !pto.partition_tensor_view<?x?xf16>)
-"""
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("rows", "cols"), [*EMPTY, (3, 5)])
-def test_loads_casts_and_stores_of_nothing(target: str, rows: int, cols: int, tmp_path: Path):
-    file = kernel_file(tmp_path, kernel(MOVES, "%x: !pto.ptr<f32>, %y: !pto.ptr<f16>, %r: index, %q: index"))
-    x = np.arange(256, dtype=np.float32).reshape(8, 32)
-    found = run(file, target, inputs={"x": x}, args={"r": rows, "q": cols})
-    expected = np.zeros_like(x, np.float16)
-    expected[:rows, :cols] = x[:rows, :cols]
-    np.testing.assert_array_equal(found.outputs["y"], expected)
-    slow = run(file, target, inputs={"x": x}, args={"r": rows, "q": cols}, engine="event")
-    assert slow.cycles == found.cycles
-    assert (found.cycles < 100) == (rows * cols == 0)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.command_output import file_of
-from kit.paths import VECTORS
 
 from castsim import run
 from castsim.engines import simulate
@@ -119,36 +118,6 @@ def test_a_move_from_one_layout_to_the_other_is_refused(target: str):
         lowered(target, ResolvedTileOp("tmov", dst, (src,), HERE))
 
 
-PROGRAM = """module attributes {{pto.target_arch = "{arch}"}} {{
-func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {{pto.entry}} {{
-%c0 = arith.constant 0 : index
-%c1 = arith.constant 1 : index
-%r = arith.constant 8 : index
-%c = arith.constant 4 : index
-%vx = pto.make_tensor_view %x, shape = [%r, %c], strides = [%c1, %r] {{layout = #pto.layout<dn>}} : !pto.tensor_view<8x4xf32>
-%vy = pto.make_tensor_view %y, shape = [%r, %c], strides = [%c1, %r] {{layout = #pto.layout<dn>}} : !pto.tensor_view<8x4xf32>
-%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<8x4xf32> -> !pto.partition_tensor_view<8x4xf32>
-%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<8x4xf32> -> !pto.partition_tensor_view<8x4xf32>
-%a = pto.alloc_tile : {tile}
-%b = pto.alloc_tile : {tile}
-pto.tload ins(%px : !pto.partition_tensor_view<8x4xf32>) outs(%a : {tile})
-pto.tmov ins(%a : {tile}) outs(%b : {tile})
-pto.tstore ins(%b : {tile}) outs(%py : !pto.partition_tensor_view<8x4xf32>)
-return
-}}
-}}
-"""
-
-
-@pytest.mark.parametrize("arch", ["a3", "a5"])
-def test_a_program_moves_columns(arch: str, tmp_path: Path):
-    path = file_of(tmp_path / "k.pto", PROGRAM.format(arch=arch, tile="!pto.tile_buf<vec, 8x4xf32, blayout=col_major>"))
-    values = np.arange(32, dtype=np.float32)
-    found = run(path, inputs={"x": values})
-    np.testing.assert_array_equal(found.outputs["y"].reshape(-1), values)
-    assert any(each.mnemonic == "tmov" for each in found.loaded.tree.instructions)
-
-
 # ------------------------------------------------------------------------------------------------- textract and tinsert
 
 
@@ -225,29 +194,6 @@ def test_operands_of_another_kind_are_refused() -> None:
         parse(program(EXTRACT, element="f16"))
 
 
-# ----------------------------------------------------------------------------------------- the greatest of many numbers
-
-
-KERNEL = VECTORS / "pto_own" / "top_k.pto"
-
-
-@pytest.mark.parametrize("name", ["a2a3", "a5"])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_greatest_and_where_they_stand(name: str, seed: int) -> None:
-    """Many equal numbers among them: of those the earlier stand first."""
-    rng = np.random.default_rng(seed)
-    given = rng.standard_normal((1, 1024)).astype("<f4")
-    if seed % 2:
-        given = rng.integers(-20, 20, (1, 1024)).astype("<f4")
-        given[0, rng.integers(0, 1024, 5)] = -np.inf
-    made = run(KERNEL, name, inputs={"in": given})
-    order = sorted(range(1024), key=lambda place: (-float(given[0, place]), place))[:64]
-    assert made.outputs["places"].view("<i4").reshape(-1).tolist() == order
-    assert np.array_equal(made.outputs["values"].view("<f4").reshape(-1), given[0, order])
-    assert not made.races
-    assert made.cycles == run(KERNEL, name, inputs={"in": given}, engine="event").cycles
-
-
 # ------------------------------------------------------------------------------- programs that also use the matrix unit
 
 
@@ -284,23 +230,3 @@ module attributes {{pto.target_arch = "a3"}} {{
 
 def written(folder: Path, *, matrix: bool) -> Path:
     return file_of(folder / f"{matrix}.pto", beside_matrix(matrix))
-
-
-def test_values_beside_them_are_computed(tmp_path: Path) -> None:
-    found, plain = (run(written(tmp_path, matrix=matrix), inputs={"x": "random:3"}) for matrix in (True, False))
-    assert not found.partial
-    assert found.outputs["x"].tobytes() == plain.outputs["x"].tobytes()
-
-
-@pytest.mark.parametrize("target", ["a2a3", "a5"])
-def test_time_takes_them_for_nothing_and_says_so(target: str, tmp_path: Path) -> None:
-    whole = run(written(tmp_path, matrix=True), target, timing_only=True)
-    plain = run(written(tmp_path, matrix=False), target, timing_only=True)
-    assert whole.cycles == plain.cycles
-    named = [warning for warning in whole.warnings if "no cycles are counted" in warning]
-    assert [next(op for op in ("tload", "tmatmul", "tmov") if f"pto.{op} " in warning) for warning in named] == [
-        "tload",
-        "tmatmul",
-        "tmov",
-    ]
-    assert not plain.warnings

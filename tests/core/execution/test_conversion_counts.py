@@ -5,7 +5,6 @@ The oracle is that of `test_outcomes`: exact fractions, and the definitions of t
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ from core.running.test_outcomes import counted, exact
 from makers.expected_files import PROGRAMS
 from numpy.typing import NDArray
 
-from castsim.__main__ import main
 from castsim.execution.outcomes import Outcomes
 from castsim.running.program_runs import Result, run
 
@@ -270,30 +268,3 @@ def test_tpc_scalar_conversions_count_one_number_each(tmp_path: Path) -> None:
     body = "nop; mov.i32 S1, 0x40200000; nop; nop\n" + WAIT + "nop; convert.f32 target_type=int32 rhne S2, S1; nop; nop"
     result = ran(tmp_path, tpc("f32", "f32", 3, body), np.zeros((3, 64), np.float32), "tpc")
     assert list(result.casts.values()) == [Outcomes(3, rounded=3)]  # 2.5
-
-
-# ------------------------------------------------------------------------------------------------------------ reports
-
-EACH = [
-    (PROGRAMS / "micro" / "f32_to_f16_parts.pto", ("--in", "x=random:1")),
-    (PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc", ("--in", "x=random:1")),
-]
-
-
-@pytest.mark.parametrize(("path", "words"), EACH)
-def test_documents_have_the_counts(path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(path), *words, "--json", "-", "--quiet"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    result = run(path, inputs={"x": "random:1"})
-    keys = ("elements", "rounded", "clamped", "wrapped", "overflow", "nan")
-    assert [tuple(row[key] for key in keys) for row in document["casts"]] == [
-        tuple(getattr(found, key) for key in keys) for found in result.casts.values()
-    ]
-    lines = path.read_text().splitlines()
-    for row in document["casts"]:
-        assert row["op"].split()[0] in lines[row["line"] - 1]
-
-
-@pytest.mark.parametrize(("path", "words"), EACH)
-def test_runs_without_values_count_nothing(path: Path, words: tuple[str, ...]) -> None:
-    assert not run(path, timing_only=True).casts

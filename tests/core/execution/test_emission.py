@@ -61,24 +61,6 @@ def test_one_distance_less_would_be_early(name: str) -> None:
         assert ran(shorter, name, {"x": np.ones((1, 128), np.float32)}).stale_reads
 
 
-def test_groups_are_aligned_and_reused() -> None:
-    """Sixty quads one after the other fit in forty registers; each holds four results of all_lanes."""
-    sequence = Sequence()
-    (x,) = sequence.input("x", "u8")
-    total = sequence.zeroed()
-    for _ in range(60):
-        quad = sequence.vector(4)
-        sequence.vpu("convert.u8 all_lanes target_type=fp32", quad, x)
-        following = sequence.vector()
-        sequence.vpu("add.f32", following, total, quad[3])
-        total = following
-    sequence.output("y", "f32", total)
-    codes = np.arange(256, dtype=np.uint8)
-    found = execute(schedule(sequence, target("greco")), {"x": codes})
-    np.testing.assert_array_equal(found.outputs["y"].view(np.float32)[0], 60.0 * codes[3::4])
-    clean(found, "greco")
-
-
 def test_too_many_registers() -> None:
     sequence = Sequence()
     values = [sequence.broadcast(number) for number in range(41)]
@@ -86,16 +68,6 @@ def test_too_many_registers() -> None:
         sequence.vpu("add.i32", values[0], values[0], value)
     with pytest.raises(IllegalError, match="more V registers"):
         schedule(sequence, target("gaudi"))
-
-
-def test_many_stores_keep_clear_of_the_forbidden_distance() -> None:
-    sequence = Sequence()
-    sequence.output("y", "i32", *sequence.input("x", "i32", 8))
-    x = np.arange(1024, dtype=np.int32)
-    for name in GENERATIONS:
-        found = execute(schedule(sequence, target(name)), {"x": x})
-        np.testing.assert_array_equal(found.outputs["y"].reshape(-1), x)
-        clean(found, name)
 
 
 def test_a_setup_is_visible_to_what_follows() -> None:

@@ -1,31 +1,36 @@
-"""Arguments, views, index arithmetic and loops of a program, and what the walk of it refuses."""
+"""Arguments, views, index arithmetic and loops of a program; loops cut into pieces do what walking every trip does."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
 
 from __future__ import annotations
 
+import os
 import struct
 from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from itertools import product
 from math import ceil, floor, isnan, trunc
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kit.execution_programs import issued, kernel, loops, moved, walk
-from kit.walker_cases import X32, Y16, both, loop, program, step
+from kit.execution_programs import issued, kernel, loops, moved, touched, walk
+from kit.loop_programs import NARROW, Maker
+from kit.walker_cases import X32, Y16, Plain, both, in_a_row, loop, program, step
 
+from castsim.engines import simulate
+from castsim.execution.interpreter import interpreter
 from castsim.execution.interpreter.interpreter import Executed
-from castsim.execution.interpreter.rerolling import DependentScalar
+from castsim.execution.interpreter.rerolling import LONGEST_PERIOD, DependentScalar, Pieces
 from castsim.execution.interpreter.scalar_values import arithmetic, compare, convert, width_of
-from castsim.execution.tree import Block, Loop
+from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
-from castsim.isa.pto import program as pto
-from castsim.isa.pto.pto_parser import parse
-
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
+from castsim.machines.mechanisms import compute_of
+from castsim.targets.loader import load_target
 
 
 # --------------------------------------------------------------------------------------------------------- arguments
@@ -50,13 +55,6 @@ def test_loaded_only_after_it_was_stored() -> None:
     assert use(program(loop(reverse.replace("%c0, %c0]", "%i, %c0]"), upper="%c64")), "y").needs_input
 
 
-def test_branch_not_taken_does_not_count() -> None:
-    body = "%q = arith.cmpi sgt, %i, %c256 : index\nscf.if %q {" + step("%i") + "}"
-    found = walk(program(loop(body))).arguments
-    assert not found["x"].needs_input
-    assert not found["y"].stored
-
-
 def view(shape: str, strides: str, kind: str, name: str = "v") -> str:
     return (
         f"%{name} = pto.make_tensor_view %x, shape = [{shape}], strides = [{strides}] : !pto.tensor_view<{kind}xf32>\n"
@@ -76,11 +74,6 @@ def view(shape: str, strides: str, kind: str, name: str = "v") -> str:
 )
 def test_argument_size(shape: str, strides: str, elements: int) -> None:
     assert use(kernel(view(shape, strides, "x".join("?" * len(shape.split(","))))), "x").elements == elements
-
-
-def test_argument_size_is_the_largest_view() -> None:
-    views = "".join(view(f"%c{n}, %c64", "%c64, %c1", "?x?", f"v{n}") for n in (4, 16, 8))
-    assert use(kernel(views), "x").elements == 1024
 
 
 def test_extents_from_scalar_arguments() -> None:
@@ -112,10 +105,6 @@ def test_unsigned_reading_of_a_scalar_argument() -> None:
     # 0xFFFFFFFF for an i32 is -1, as it would be in a register.
     text = of_i32("%s = arith.addi %r, %c8 : index\n" + view("%s", "%c1", "?"))
     assert use(text, "x", {"n": 0xFFFFFFFF}).elements == use(text, "x", {"n": -1}).elements == 7
-
-
-def test_scalar_argument_reaches_a_view() -> None:
-    assert use(of_i32(view("%r", "%c1", "?")), "x", {"n": 7}).elements == 7
 
 
 def test_view_extents_contradict_the_type() -> None:
@@ -393,15 +382,6 @@ def test_index_arithmetic_that_does_not(body: str, row: object, monkeypatch: pyt
     assert loaded(both(text, monkeypatch)) == [row(i) for i in range(8)]
 
 
-def test_nested_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = "scf.for %j = %c0 to %c4 step %c1 {%t = arith.muli %j, %c16 : index\n%r = arith.addi %i, %t : index\n"
-    found = both(program(loop(inner + step("%r") + "}", upper="%c256", by="%c64")), monkeypatch)
-    (outer,) = loops(found.tree.root)
-    assert outer.trips == 4
-    assert any(isinstance(item, Loop) for item in outer.body.items)
-    assert loaded(found) == [i + 16 * j for i in range(0, 256, 64) for j in range(4)]
-
-
 @pytest.mark.parametrize(
     ("body", "upper", "rows"),
     [
@@ -415,13 +395,6 @@ def test_nested_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_loops_whose_trips_differ(body: str, upper: int, rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     text = program("%c6 = arith.constant 6 : index\n" + loop(body, upper=f"%c{upper}", by="%c1"))
-    assert loaded(both(text, monkeypatch)) == rows
-
-
-@pytest.mark.parametrize(("predicate", "rows"), [("eq", [0, 16]), ("ne", [64, 64])])
-def test_branches_that_do_not_depend(predicate: str, rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    body = f"scf.if %q {{{step('%i')}}} else {{{step('%c64')}}}"
-    text = program(f"%q = arith.cmpi {predicate}, %c1, %c1 : index\n" + loop(body, upper="%c32"))
     assert loaded(both(text, monkeypatch)) == rows
 
 
@@ -474,11 +447,6 @@ def test_loop_carried_scalar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert loaded(both(program(body), monkeypatch)) == [1, 2, 4, 8, 16]
 
 
-def test_loop_without_trips_yields_its_initial_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = "%l = scf.for %i = %c4 to %c4 step %c1 iter_args(%s = %c3) -> (index) {\nscf.yield %i : index\n}\n"
-    assert loaded(both(program(body + step("%l")), monkeypatch)) == [3]
-
-
 def test_branch_yields_views(monkeypatch: pytest.MonkeyPatch) -> None:
     part = "!pto.partition_tensor_view<16x64xf32>"
     pick = f"%{{0}} = pto.partition_view %vx, offsets = [{{1}}, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> {part}\nscf.yield %{{0}} : {part}"
@@ -512,12 +480,6 @@ def test_flags_and_barriers_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals
-def test_unsupported_operation() -> None:
-    text = program(step("%c0") + f"pto.tcolsums ins(%a : {X32}) outs(%a : {X32})")
-    with pytest.raises(IllegalError, match=r"pto\.tcolsums") as caught:
-        walk(text)
-    assert caught.value.span is not None
-    assert "pto.tcolsum" in caught.value.legal
 
 
 @pytest.mark.parametrize("kind", ["cube", "vector"])
@@ -540,29 +502,134 @@ def test_pipes_that_the_chip_lacks(pipe: str) -> None:
         walk(program(f"pto.set_flag[<PIPE_V>, <{pipe}>, <EVENT_ID0>]"))
 
 
-def test_every_refusal_has_a_place() -> None:
-    for body in (
-        "pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%b : !pto.tile_buf<vec, 16x64xf16>)",
-        "pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%s : !pto.tile_buf<vec, 24x64xf32>)",
-    ):
-        text = program(
-            "%s = pto.alloc_tile : !pto.tile_buf<vec, 24x64xf32>\n"
-            "%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> "
-            "!pto.partition_tensor_view<16x64xf32>\n" + body
-        )
-        with pytest.raises(CastsimError) as caught:
-            walk(text)
-        assert caught.value.span is not None
-        assert caught.value.span.text.startswith("pto.tload")
+PARTS = 4
+THOROUGH = "CASTSIM_THOROUGH" in os.environ
+PROGRAMS = 20_000 if THOROUGH else 140
+TIMED = 1 if THOROUGH else 4
+"""Of so many programs, one is simulated too."""
+COMPUTED = 1_000 if THOROUGH else 25
 
 
-def test_empty_function() -> None:
-    found = walk("func.func @k() attributes {pto.entry} {\nreturn\n}")
-    assert found.tree.root == Block(())
-    assert found.arguments == {}
+def outcome(text: str, name: str) -> Any:
+    """The walked program, or what it is refused for: the kind of error and its line."""
+    try:
+        return walk(text, target=load_target(name))
+    except CastsimError as error:
+        assert error.span is not None
+        return type(error), error.span.line
 
 
-def test_programs_are_parsed_as_written() -> None:
-    """The templates here mean what they seem to mean."""
-    (function,) = parse(program(loop(step())), "k.pto").functions
-    assert sum(isinstance(node, pto.For) for node in function.body) == 1
+def size(node: Node) -> int:
+    """Executed instructions that a tree holds, whatever its loops repeat."""
+    if isinstance(node, Loop):
+        return size(node.body)
+    return sum(map(size, node.items)) if isinstance(node, Block) else int(isinstance(node, Lowered))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_pieces_are_the_walk_trip_by_trip(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    smaller = refused = 0
+    for seed in range(part, PROGRAMS, PARTS):
+        text = Maker(seed, narrow=seed % 3 == 0).text()
+        name = "a5" if seed % 5 == 0 else "a2a3"
+        found = outcome(text, name)
+        with monkeypatch.context() as patch:
+            patch.setattr(interpreter, "Pieces", Plain)
+            patch.setattr(interpreter, "fold", in_a_row)
+            plain = outcome(text, name)
+        if not isinstance(plain, Executed):
+            refused += 1
+            assert type(found) is tuple and found[0] is plain[0], seed
+            continue
+        assert issued(found) == issued(plain), seed
+        assert touched(found) == touched(plain), seed
+        assert (found.arguments, found.warnings) == (plain.arguments, plain.warnings), seed
+        smaller += size(found.tree.root) < size(plain.tree.root) / 2
+        if seed // PARTS % TIMED:
+            continue
+        one, other = (simulate(each.tree, load_target(name)) for each in (found, plain))
+        assert (one.total, one.pipes) == (other.total, other.pipes), seed
+        assert list(one.executions) == [
+            type(each)(number, each.start, each.end)
+            for each, number in zip(other.executions, (each.instruction for each in one.executions), strict=True)
+        ], seed
+    # Neither is the rule: a program that is refused says little, one that stays as long says less.
+    assert smaller > PROGRAMS / PARTS / 5
+    assert refused < PROGRAMS / PARTS / 3
+
+
+def test_pieces_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = load_target("a2a3")
+    rng = np.random.default_rng(5)
+    source = rng.integers(0, 256, (NARROW + 16) * 64 * 4, np.uint8)
+    for seed in range(COMPUTED):
+        text = Maker(seed, narrow=True).text()
+        memories = []
+        for each in (Pieces, Plain):
+            with monkeypatch.context() as patch:
+                patch.setattr(interpreter, "Pieces", each)
+                tree = walk(text).tree
+            buffer = np.zeros(target.memories["ub"].capacity_bytes, np.uint8)
+            far = {"x": source.copy(), "y": np.zeros((NARROW + 16) * 64 * 2, np.uint8)}
+            compute_of(target)(tree, buffer, far)
+            memories.append((buffer.tobytes(), far["y"].tobytes()))
+        assert memories[0] == memories[1], seed
+
+
+BRANCH = "%q = arith.cmpi {0}, %i, {1} : index\nscf.if %q {{" + step("%c3") + "}} else {{" + step("%c0") + "}}\n"
+
+HUGE = {
+    "branch": BRANCH.format("slt", "%c3"),
+    "branch from the end": "%d = arith.subi %n, %i : index\n%q = arith.cmpi sle, %d, %c3 : index\n"
+    "scf.if %q {" + step("%c1") + "}",
+    "one trip": BRANCH.format("eq", "%h"),
+    "all but one trip": BRANCH.format("ne", "%h"),
+    "unsigned": BRANCH.format("ugt", "%h"),
+    "remainder": "%r = arith.remui %i, %c3 : index\n" + step("%r"),
+    "quotient": "%r = arith.divui %i, %c64 : index\n%s = arith.remsi %r, %c8 : index\n" + step("%s"),
+    "last bits": "%r = arith.andi %i, %c3 : index\n" + step("%r"),
+    "other one of two": "%r = arith.xori %i, %c1 : index\n%s = arith.remui %r, %c32 : index\n" + step("%s"),
+    "every third trip": "%r = arith.remui %i, %c3 : index\n" + BRANCH.replace("%i", "%r").format("eq", "%c0"),
+    "both": "%r = arith.remui %i, %c3 : index\n" + BRANCH.format("sge", "%h") + step("%r"),
+    "smaller": "%r = arith.minsi %i, %c32 : index\n" + step("%r"),
+    "select": "%q = arith.cmpi slt, %i, %c32 : index\n%r = arith.select %q, %i, %c1 : index\n" + step("%r"),
+    "byte": "%w = arith.index_cast %i : index to i8\n%r = arith.index_castui %w : i8 to index\n" + step("%r"),
+    "inner loop": "scf.for %j = %c0 to %n step %c1 {\n"
+    "%s = arith.addi %i, %j : index\n%r = arith.remui %s, %c3 : index\n" + step("%r") + "}\n",
+    "flat index": "scf.for %j = %c0 to %c16 step %c1 {\n%m = arith.muli %i, %c16 : index\n"
+    "%s = arith.addi %m, %j : index\n%q = arith.cmpi slt, %s, %h : index\nscf.if %q {" + step("%j") + "}\n}\n",
+}
+
+
+@pytest.mark.parametrize("body", HUGE.values(), ids=list(HUGE))
+def test_a_huge_loop_is_walked_at_once(body: str) -> None:
+    """10^12 trips; `%h` is half of them and one: nothing but what is known of the pieces ends this walk."""
+    named = "%n = arith.constant 1000000000000 : index\n%h = arith.constant 500000000001 : index\n"
+    found = walk(program(named + loop(body, upper="%n", by="%c1")))
+    assert size(found.tree.root) < 3000
+
+
+@pytest.mark.parametrize("body", [text for name, text in HUGE.items() if name != "inner loop"])
+@pytest.mark.parametrize("trips", [1, 2, 7, 60])
+def test_a_short_loop_of_the_kind_is_walked_the_same(body: str, trips: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = f"%n = arith.constant {trips} : index\n%h = arith.constant {trips // 2 + 1} : index\n"
+    both(program(named + loop(body, upper="%n", by="%c1")), monkeypatch)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_units_are_limited(beyond: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit as long as is allowed is walked three times, of a longer one every trip once; both after a first try."""
+    walked = 0
+    trip = interpreter.Interpreter._trip
+
+    def counting(self: Any, *arguments: Any) -> Any:
+        nonlocal walked
+        walked += 1
+        return trip(self, *arguments)
+
+    monkeypatch.setattr(interpreter.Interpreter, "_trip", counting)
+    period = LONGEST_PERIOD + beyond
+    named = f"%n = arith.constant {4 * period} : index\n%m = arith.constant {period} : index\n"
+    body = "%r = arith.remui %i, %m : index\n" + step("%r")
+    walk(program(named + loop(body, upper="%n", by="%c1"), rows=9000))
+    assert walked == (3 + beyond) * period + 1

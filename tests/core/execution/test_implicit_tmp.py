@@ -1,12 +1,11 @@
 """The tmp tiles that newer assemblers give operations: their sizes, what they change, and who refuses.
 
-Values are NumPy's; sizes those of docs/reference/pto.md section 1.3.
+Sizes are those of docs/reference/pto.md section 1.3.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -121,7 +120,6 @@ PLACES = "!pto.tile_buf<vec, 8x1xi32, blayout=col_major>"
 HALF = "!pto.tile_buf<vec, 8x64xi16>"
 ROW = "!pto.tile_buf<vec, 1x64xf32>"
 WORDS = "!pto.tile_buf<vec, 1x64xi32>"
-SHORTS = "!pto.tile_buf<vec, 1x64xi16>"
 BITS = "!pto.tile_buf<vec, 8x32xi8, valid=8x8>"
 BLOCKS = "!pto.tile_buf<vec, 16x16xf32>"
 OPERATIONS = {
@@ -170,59 +168,6 @@ def program(mnemonic: str, arch: str, *, level3: bool = False) -> str:
     return module(arch, arguments, [*lines, f"pto.{mnemonic} {operands}", *last])
 
 
-def operands_of(mnemonic: str) -> dict[str, np.ndarray]:
-    generator = np.random.default_rng(11)
-    _, kinds, _ = OPERATIONS[mnemonic]
-    found: dict[str, np.ndarray] = {}
-    for name, kind in zip("ab", kinds[:-1], strict=False):
-        rows, cols, element = kind.split(", ")[1].rstrip(">").split("x")
-        shape = (int(rows), int(cols))
-        if element == "f32":
-            found[f"p{name}"] = generator.integers(-9, 9, shape).astype(np.float32) + np.float32(0.5)
-        else:
-            found[f"p{name}"] = generator.integers(-30000, 30000, shape, np.int16)
-    if "%m" in OPERATIONS[mnemonic][0]:
-        found["pm"] = generator.integers(-128, 128, (8, 8), np.int8)
-    return found
-
-
-def chosen(given: dict[str, np.ndarray]) -> np.ndarray:
-    """The bits of the mask, the lowest of a byte first."""
-    return np.unpackbits(given["pm"].view(np.uint8), axis=1, bitorder="little").astype(bool)
-
-
-MODELS: dict[str, Callable[[dict[str, np.ndarray]], np.ndarray]] = {
-    "trowmax": lambda given: given["pa"].max(axis=1),
-    "trowmin": lambda given: given["pa"].min(axis=1),
-    "trowsum": lambda given: given["pa"].sum(axis=1),
-    "trowprod": lambda given: given["pa"].prod(axis=1),
-    "trowargmax": lambda given: given["pa"].argmax(axis=1).astype(np.int32),
-    "tcolsum": lambda given: given["pa"].sum(axis=0),
-    "trowexpandmul": lambda given: given["pa"] * given["pb"].reshape(8, 1),
-    "txor": lambda given: given["pa"] ^ given["pb"],
-    "txors": lambda given: given["pa"] ^ np.int16(5),
-    "tpow": lambda given: given["pa"] ** given["pb"],
-    "tpows": lambda given: given["pa"] ** np.float32(2.5),
-    "trem": lambda given: np.mod(given["pa"], given["pb"]),
-    "trems": lambda given: np.mod(given["pa"], np.float32(2.5)),
-    "tprelu": lambda given: np.where(given["pa"] > 0, given["pa"], given["pa"] * given["pb"]),
-    "tci": lambda given: np.arange(7, 71, dtype=np.int32).reshape(1, 64),
-    "ttrans": lambda given: given["pa"].T,
-    "tsel": lambda given: np.where(chosen(given), given["pa"], given["pb"]),
-    "tsels": lambda given: np.where(chosen(given), given["pa"], np.float32(2.5)),
-}
-"""What NumPy makes of the operands; all numbers but products of rows are small enough for every step to be exact."""
-
-
-def check(mnemonic: str, given: dict[str, np.ndarray], found: np.ndarray) -> None:
-    wanted = MODELS[mnemonic](given)
-    got = found.view(wanted.dtype).reshape(wanted.shape)
-    if mnemonic in ("trowprod", "tpow", "tpows"):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5)
-    else:
-        assert np.array_equal(got, wanted)
-
-
 @pytest.mark.parametrize("loop", ["for", "while"])
 def test_operations_in_loops_get_their_tmp_too(loop: str, tmp_path: Path) -> None:
     text = program("txor", "a3")
@@ -238,32 +183,23 @@ def test_operations_in_loops_get_their_tmp_too(loop: str, tmp_path: Path) -> Non
   scf.yield %n : index
 }}"""
     file = kernel_file(tmp_path, text.replace(operation, counted if loop == "for" else asked))
-    given = operands_of("txor")
-    result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
-    ((choice, _),) = result.choices
+    ((choice, _),) = run(file, timing_only=True, toolchain="2026-07").choices
     assert choice.effect == f"txor has no tmp tile; castsim adds one of {OPERATIONS['txor'][2]}"
-    check("txor", given, found["pd"])
 
 
 @pytest.mark.parametrize("mnemonic", OPERATIONS)
 def test_operations_get_their_tmp_on_a2a3(mnemonic: str, tmp_path: Path) -> None:
     file = kernel_file(tmp_path, program(mnemonic, "a3"))
-    given = operands_of(mnemonic)
-    result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
-    ((choice, span),) = result.choices
+    ((choice, span),) = run(file, timing_only=True, toolchain="2026-07").choices
     assert choice.effect == f"{mnemonic} has no tmp tile; castsim adds one of {OPERATIONS[mnemonic][2]}"
     assert f"pto.{mnemonic}" in span.text
-    check(mnemonic, given, found["pd"])
 
 
 @pytest.mark.parametrize("mnemonic", OPERATIONS)
 @pytest.mark.parametrize("level3", [False, True])
 def test_the_a5_ignores_tmp(mnemonic: str, level3: bool, tmp_path: Path) -> None:
     file = kernel_file(tmp_path, program(mnemonic, "a5", level3=level3))
-    given = operands_of(mnemonic)
-    result, found = outputs(file, chip("a5", toolchain="2026-07"), given)
-    assert not result.choices
-    check(mnemonic, given, found["pd"])
+    assert not run(file, timing_only=True, toolchain="2026-07").choices
 
 
 @pytest.mark.parametrize("mnemonic", OPERATIONS)
@@ -284,25 +220,6 @@ def test_older_assemblers_want_tmp_in_the_text(mnemonic: str, arch: str, version
     assert caught.value.span is not None
     assert caught.value.span.column > 0
     assert "--toolchain 2026-07" in caught.value.legal
-
-
-def test_tiles_in_a_loop_have_one_tmp(tmp_path: Path) -> None:
-    text = program("trowsum", "a3")
-    operation = next(line for line in text.splitlines() if "pto.trowsum" in line)
-    file = kernel_file(tmp_path, text.replace(operation, f"scf.for %i = %c0 to %c8 step %c1 {{\n{operation}\n}}"))
-    given = operands_of("trowsum")
-    result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
-    assert len(result.choices) == 1
-    check("trowsum", given, found["pd"])
-
-
-def test_valid_extents_of_the_run_do_not_outgrow_the_tile(tmp_path: Path) -> None:
-    """Whatever the extents turn out to be, the tile is large enough for them."""
-    for cols in range(1, 65, 7):
-        file = kernel_file(
-            tmp_path, kernel(("f32", "i16"), ((8, 64), (8, 64)), valid=((5, cols), (5, cols)), arch="a3")
-        )
-        outputs(file, chip("a2a3", toolchain="2026-07"), {"x": given("f32", (5, cols))})
 
 
 def warned(capsys: pytest.CaptureFixture[str], text: str, target: str) -> list[str]:

@@ -16,12 +16,12 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
+from kit.paths import PROGRAMS
 
 from castsim import cast, run
 from castsim.__main__ import main
 from castsim.execution.input_data import (
     ArgumentUse,
-    empty_memory,
     from_memory,
     make_inputs,
     random_codes,
@@ -93,16 +93,6 @@ def test_file_to_memory_and_back(name: str, tmp_path: Path) -> None:
     assert to_memory(again, "x", argument).tobytes() == memory.tobytes()
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    [("bf16", ml_dtypes.bfloat16), ("e4m3fn", ml_dtypes.float8_e4m3fn), ("e5m2", ml_dtypes.float8_e5m2)],
-)
-def test_codes_and_typed_arrays_are_the_same(name: str, dtype: Any) -> None:
-    wanted = codes(name, 40)
-    argument = use(name, 40)
-    assert np.array_equal(to_memory(wanted, "x", argument), to_memory(wanted.view(dtype), "x", argument))
-
-
 @pytest.mark.parametrize("name", ["f32", "f16", "i16", "i32", "i64"])
 def test_byte_order_and_layout_of_the_file_do_not_matter(name: str, tmp_path: Path) -> None:
     array = codes(name, 4, 5).view(NATIVE[name])
@@ -130,13 +120,6 @@ def test_odd_number_of_4_bit_elements() -> None:
     memory = to_memory(np.array([1, 2, 3, 4, 5], np.uint8), "x", argument)
     assert memory.tolist() == [0x21, 0x43, 0x05]
     assert from_memory(memory, argument).view(np.uint8).tolist() == [1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(("name", "size"), [("f32", 48), ("bf16", 24), ("u8", 12), ("i4", 6)])
-def test_empty_memory(name: str, size: int) -> None:
-    memory = empty_memory(use(name, 3, 4))
-    assert memory.size == size
-    assert not memory.any()
 
 
 def test_rows_with_gaps_may_be_given_whole() -> None:
@@ -187,12 +170,6 @@ def test_random_arguments_are_drawn_in_the_order_of_the_program() -> None:
     forward = make_inputs({"x": "random:1", "y": "random:1"}, uses)
     backward = make_inputs({"y": "random:1", "x": "random:1"}, uses)
     assert all(np.array_equal(forward[name], backward[name]) for name in uses)
-
-
-def test_zeros() -> None:
-    found = make_inputs({"x": "zeros"}, {"x": use("f16", 2, 3)})["x"]
-    assert (found.shape, found.dtype) == ((2, 3), np.float16)
-    assert not found.any()
 
 
 @pytest.mark.parametrize(
@@ -455,67 +432,6 @@ def test_a_text_that_is_no_number() -> None:
 
 # ---------------------------------------------------------------------------------- shapes: as many elements, other axes
 
-COPY = """module attributes {pto.target_arch = "a3"} {
-  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %r = arith.constant 16 : index
-    %c = arith.constant 64 : index
-    %w = arith.constant WIDTH : index
-    %a = pto.make_tensor_view %x, shape = [%r, %c], strides = [%w, %c1] : !pto.tensor_view<?x?xf32>
-    %p = pto.partition_view %a, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
-    %b = pto.make_tensor_view %y, shape = [%r, %c], strides = [%c, %c1] : !pto.tensor_view<?x?xf32>
-    %q = pto.partition_view %b, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
-    %t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
-    pto.tload ins(%p : !pto.partition_tensor_view<16x64xf32>) outs(%t : !pto.tile_buf<vec, 16x64xf32>)
-    pto.tstore ins(%t : !pto.tile_buf<vec, 16x64xf32>) outs(%q : !pto.partition_tensor_view<16x64xf32>)
-    return
-  }
-}
-"""
-TENSORS = """// castsim: target gaudi2
-// castsim: tensor 0 x in f32 [64, 4]
-// castsim: tensor 1 y out f32 [64, 4]
-nop; nop; nop; nop
-nop; halt; halt; nop
-"""
-
-
-@pytest.mark.parametrize(
-    ("program", "shape", "expected"),
-    [
-        ("k.pto", (16, 64), None), ("k.pto", (1024,), None), ("k.pto", (1, 16, 1, 64), None),
-        ("k.pto", (1024, 1), None),
-        ("k.pto", (64, 16), "[16, 64]"), ("k.pto", (32, 32), "[16, 64]"), ("k.pto", (2, 8, 64), "[16, 64]"),
-        ("rows.pto", (16, 96), None), ("rows.pto", (1536,), None), ("rows.pto", (96, 16), "[16, 96]"),
-        ("rows.pto", (24, 64), "[16, 96]"),
-        ("k.tpc", (4, 64), None), ("k.tpc", (256,), None), ("k.tpc", (64, 4), "[4, 64]"), ("k.tpc", (16, 16), "[4, 64]"),
-    ],
-)  # fmt: skip
-def test_arrays_have_the_shape_that_the_program_gives_them(
-    program: str, shape: tuple[int, ...], expected: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An array of other axes with as many elements is refused, in calls and on the command line; flat runs."""
-    file = tmp_path / program
-    width = "96" if program == "rows.pto" else "64"
-    file.write_text(TENSORS if program.endswith("tpc") else COPY.replace("WIDTH", width))
-    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-    np.save(tmp_path / "x.npy", x)
-    words = ["run", str(file), "--in", f"x={tmp_path / 'x.npy'}"]
-    if expected is None:
-        y = run(file, inputs={"x": x}).outputs["y"]
-        if program.endswith("pto"):
-            assert np.array_equal(y, x.reshape(16, -1)[:, :64])
-        assert main(words) == 0
-        return
-    with pytest.raises(ReadError, match="has shape") as caught:
-        run(file, inputs={"x": x})
-    assert f"shape {expected}" in caught.value.message + str(caught.value.legal)
-    assert main(words) in (1, 2)
-    assert expected in capsys.readouterr().err
-    assert main([*words[:3], f"x=flat:{tmp_path / 'x.npy'}"]) == 0
-    run(file, inputs={"x": x.reshape(-1)})
-
 
 def test_a_program_that_views_an_argument_in_two_ways_takes_arrays_of_both() -> None:
     argument = use("f32", 16, 64)
@@ -541,3 +457,32 @@ def test_too_little_address_space_ends_in_a_sentence() -> None:
     assert ended.returncode == 1, ended.stderr
     assert ended.stderr.startswith("error: `ulimit -v` leaves 100000 KiB")
     assert "Traceback" not in ended.stderr
+
+
+TILES, LANES = (4, 64), (16, 64)
+
+
+@pytest.mark.parametrize(
+    ("program", "shape", "fits"),
+    [
+        *(("f32_to_f16.pto", shape, True) for shape in (TILES, (256,), (1, 4, 1, 64), (256, 1))),
+        *(("f32_to_f16.pto", shape, False) for shape in ((64, 4), (16, 16), (2, 2, 64))),
+        *(("tpc_f32_bf16_packed_gaudi.tpc", shape, shape != (64, 16)) for shape in (LANES, (1024,), (64, 16))),
+    ],
+)
+def test_arrays_have_the_shape_that_the_program_gives_them(
+    program: str, shape: tuple[int, ...], fits: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An array of other axes with as many elements is refused, in calls and on the command line; flat runs."""
+    x = np.zeros(shape, np.float32)
+    np.save(tmp_path / "x.npy", x)
+    name, file = "x" if program.endswith("tpc") else "src", str(PROGRAMS / program)
+    if fits:
+        run(file, inputs={name: x})
+        return
+    with pytest.raises(ReadError, match="has shape"):
+        run(file, inputs={name: x})
+    assert main(["run", file, "--in", f"{name}={tmp_path / 'x.npy'}"]) in (1, 2)
+    assert str([*(LANES if name == "x" else TILES)]) in capsys.readouterr().err
+    assert main(["run", file, "--in", f"{name}=flat:{tmp_path / 'x.npy'}"]) == 0
+    run(file, inputs={name: x.reshape(-1)})

@@ -297,24 +297,11 @@ def test_elements_decide_sizes_and_values(program: Path, engine: str) -> None:
     assert launch.end - launch.start == 22 + 2 + 6 + (8 - 3) + 9 + 12 + 2  # three trips; vmuls: VfSim's latency
 
 
-def test_the_number_of_random_elements_follows_from_what_is_read(program: Path) -> None:
-    result = run(program, inputs={**INPUTS, "x": "random:0"})
-    assert result.outputs["y"].size == 192
-    assert run(program, inputs=INPUTS, timing_only=True).cycles == result.cycles
-
-
 def test_without_inputs_elements_are_taken_for_0_and_that_is_said(program: Path) -> None:
     result = run(program, timing_only=True)
     assert [each.text.split()[3] for each in of_kind(result.warnings, WarningKind.DEFAULT_READ)] == ["%s:", "%f:"]
     with pytest.raises(ReadError, match="no input was given"):
         run(program)
-
-
-def test_elements_may_be_given_alone(program: Path) -> None:
-    given = run(program, args={"s[0]": 3}, timing_only=True)
-    assert given.cycles == run(program, inputs=INPUTS, timing_only=True).cycles
-    outputs = run(program, inputs={"x": X}, args={"s[0]": 3, "f[1]": 2.5}).outputs
-    assert np.array_equal(outputs["y"][1:], X[1:] * np.float32(2.5))
 
 
 def test_a_function_of_tiles_has_no_pointers_into_the_buffer(tmp_path: Path) -> None:

@@ -113,7 +113,6 @@ BODIES = {
     ),
 }
 KNOWN = f"{move('w', '%u', load=True)}"
-WIDTH = {"x": (16, 64)}
 
 
 def saved(folder: Path, text: str) -> Path:

@@ -66,7 +66,6 @@ def target(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-# ------------------------------------------------------------------------------------------------------ whole kernels
 def test_rows_are_found_through_a_table(target: str) -> None:
     x = np.random.default_rng(3).standard_normal((8, 128)).astype(np.float32)
     table = np.array([5, 0, 3, 7], np.int32)
@@ -77,6 +76,9 @@ def test_rows_are_found_through_a_table(target: str) -> None:
         ("load_scalar %table[1]", 0, "input"),
         ("load_scalar %table[2]", 3, "input"),
     ]
+
+
+# ------------------------------------------------------------------------------------------------------ whole kernels
 
 
 @pytest.mark.parametrize("scale", [100.0, -100.0, 0.001])
@@ -117,44 +119,6 @@ def test_timing_takes_lengths_from_inputs_arguments_or_a_default(tmp_path: Path,
     (warning,) = of_kind(default.warnings, WarningKind.DEFAULT_READ)
     assert "load_scalar %n[0]" in warning
     assert warning.place is not None
-
-
-def test_a_single_element_is_an_input(tmp_path: Path) -> None:
-    got = ran(tmp_path, LENGTH, target="a5", inputs={"t": "zeros"}, args={"n[0]": 2})
-    assert loads(got) == 3
-
-
-def test_zeros_are_an_input_of_any_size(tmp_path: Path) -> None:
-    got = ran(tmp_path, LENGTH, target="a5", inputs={"t": "zeros", "n": "zeros"})
-    assert loads(got) == 1
-    assert not of_kind(got.warnings, WarningKind.DEFAULT_READ)
-
-
-def test_random_lengths_are_those_of_the_generator(tmp_path: Path) -> None:
-    """The path of timing only is that of a run with values, and the input that of any other random argument."""
-    text = kernel(
-        HEAD
-        + """
-%r = pto.load_scalar %n[%c2] : !pto.ptr<i8> -> i8
-%z = arith.constant 0 : i8
-%q = arith.cmpi sgt, %r, %z : i8
-scf.if %q {
-pto.store_scalar %k7, %m[%c3] : !pto.ptr<i32>, i32
-} else {
-pto.store_scalar %k3, %m[%c1] : !pto.ptr<i32>, i32
-}
-""",
-        "%t: !pto.ptr<i32>, %n: !pto.ptr<i8>, %m: !pto.ptr<i32>",
-    )
-    for seed in range(4):
-        drawn = np.random.default_rng(seed)
-        drawn.integers(-(2**31), 2**31 - 1, 16, dtype=np.int64, endpoint=True)
-        n = drawn.integers(-128, 127, 3, dtype=np.int64, endpoint=True)
-        inputs = {"t": f"random:{seed}", "n": f"random:{seed}"}
-        got = ran(tmp_path, text, target="a5", inputs=inputs)
-        assert got.outputs["m"].tolist() == ([0, 0, 0, 7] if n[2] > 0 else [0, 3])
-        timed = ran(tmp_path, text, target="a5", inputs=inputs, timing_only=True)
-        assert timed.cycles == got.cycles
 
 
 def test_what_a_run_stores_itself_is_known_to_timing(tmp_path: Path) -> None:
@@ -228,45 +192,10 @@ pto.tstore ins(%a : {kind}) outs(%p : !pto.partition_tensor_view<3x2xi32>)
     assert got.outputs["t"].tolist() == [[1, 2], [3, 10], [5, 6]]
 
 
-def test_a_tile_of_set_elements_counts_as_written(tmp_path: Path, target: str) -> None:
-    body = f"""{CONSTANTS}{VIEWED}
-pto.tsetval ins(%c2, %k3 : index, i32) outs(%a : {ROW})
-pto.tstore ins(%a : {ROW}) outs(%p : {PART})
-"""
-    got = ran(tmp_path, kernel(body, "%t: !pto.ptr<i32>"), target=target)
-    assert got.outputs["t"][0, 2] == 3
-
-
 def test_an_input_may_be_longer_than_what_is_touched(tmp_path: Path) -> None:
     text = kernel("%k = arith.constant 4 : i32\npto.store_scalar %k, %t[%c1] : !pto.ptr<i32>, i32", "%t: !pto.ptr<i32>")
     got = ran(tmp_path, text, target="a5", inputs={"t": np.arange(6, dtype=np.int32)})
     assert got.outputs["t"].tolist() == [0, 4, 2, 3, 4, 5]
-
-
-DYNAMIC = f"""
-{LOAD}
-%k3 = arith.constant 3 : i32
-%a = pto.alloc_tile : {ROW}
-%w = pto.make_tensor_view %t, shape = [%e, %c16], strides = [%c16, %c1] : !pto.tensor_view<?x?xi32>
-scf.for %i = %c0 to %e step %c1 {{
-%p = pto.partition_view %w, offsets = [%i, %c0], sizes = [%c1, %c16] : !pto.tensor_view<?x?xi32> -> {PART}
-pto.tload ins(%p : {PART}) outs(%a : {ROW})
-pto.tadds ins(%a, %k3 : {ROW}, i32) outs(%a : {ROW})
-pto.tstore ins(%a : {ROW}) outs(%p : {PART})
-}}
-"""
-
-
-@pytest.mark.parametrize("rows", [0, 1, 3, 5])
-def test_a_read_length_leaves_the_rest_of_a_tensor_alone(rows: int, tmp_path: Path, target: str) -> None:
-    t = np.arange(80, dtype=np.int32).reshape(5, 16)
-    text = kernel(DYNAMIC, "%t: !pto.ptr<i32>, %n: !pto.ptr<i32>")
-    got = ran(tmp_path, text, target=target, inputs={"t": t, "n": np.array([rows], np.int32)})
-    wanted = t + np.where(np.arange(5) < rows, 3, 0).astype(np.int32)[:, None]
-    if rows:
-        assert np.array_equal(got.outputs["t"].reshape(5, 16), wanted)
-    else:
-        assert not got.outputs
 
 
 RAGGED_TILE = "!pto.tile_buf<vec, 4x64xf32, valid=?x?>"

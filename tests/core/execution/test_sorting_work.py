@@ -15,7 +15,6 @@ from kit.work_programs import NATIVE, Spot, computed, expect, noise, program, ra
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 TARGETS = ("a2a3", "a5")
 PAIR = {"f32": 2, "f16": 4}
@@ -187,13 +186,6 @@ def test_cycles_of_merges_are_the_published_ones(elements: int, block: int, publ
     """78 for every four blocks, and 20."""
     a, d = tile("f32", 1, elements, 0), tile("f32", 1, elements, 65536 + 32)
     assert cycles(TARGET, work("tmrgsort", d, a, scalars=((block, tile("i32", 1, 8).format),))) == published
-
-
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("mnemonic", ["tsort32", "tmrgsort", "tgather.mask"])
-def test_estimates(name: str, mnemonic: str) -> None:
-    short, long = (estimate_tile_operation(mnemonic, "f32", rows, 256, target=name).cycles for rows in (1, 8))
-    assert 0 < short < long
 
 
 A, N, D = Spot("a", "f32", 2, 64, 0), Spot("i", "ui32", 2, 64, 4096), Spot("d", "f32", 2, 128, 8192)

@@ -10,21 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.execution_programs import issued, kernel, kernel_file, touched, walk
+from kit.execution_programs import kernel, kernel_file, walk
 
 from castsim import run
 from castsim.execution.interpreter.tile_allocation import lifetimes_of
-from castsim.execution.pipe_operations import ScalarWork
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of
 from castsim.running.program_loading import load_program
-from castsim.targets.loader import load_target
 
 ROWS, COLS = 16, 64
 NAMES = {"f32": ("a", "b"), "f16": ("h",)}
-STEP = {"f32": 8, "f16": 16}  # columns of a block of 32 bytes
 
 
 def tile_type(element: str, rows: int, cols: int, valid: tuple[int, int] | None = None) -> str:
@@ -240,85 +237,6 @@ def test_values_without_whole_tile_conversions(target: str, seed: int, tmp_path:
     )
 
 
-LOOP = """
-%a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
-%b = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf16>
-%vx = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%vy = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf16>
-%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
-%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view<16x64xf16>
-pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%a : !pto.tile_buf<vec, 16x64xf32>)
-scf.for %i = %c0 to %c16 step %c1 {
-  %n = arith.addi %i, %c1 : index
-  %r = pto.subview %a[%i, %c0] sizes [1, 64] valid [%c1, %n] : !pto.tile_buf<vec, 16x64xf32> -> !pto.tile_buf<vec, 1x64xf32, valid=1x?>
-  %s = pto.subview %b[%i, %c0] sizes [1, 64] valid [%c1, %n] : !pto.tile_buf<vec, 16x64xf16> -> !pto.tile_buf<vec, 1x64xf16, valid=1x?>
-  pto.tcvt ins(%r : !pto.tile_buf<vec, 1x64xf32, valid=1x?>) outs(%s : !pto.tile_buf<vec, 1x64xf16, valid=1x?>)
-}
-pto.tstore ins(%b : !pto.tile_buf<vec, 16x64xf16>) outs(%py : !pto.partition_tensor_view<16x64xf16>)
-"""
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_row_that_moves_with_the_loop(target: str, tmp_path: Path):
-    file = kernel_file(tmp_path, kernel(LOOP))
-    x = np.arange(1024, dtype=np.float32).reshape(16, 64)
-    found = run(file, target, inputs={"x": x}, races="ignore")  # elements right of the diagonal stay zero
-    rows, cols = np.indices(x.shape)
-    np.testing.assert_array_equal(found.outputs["y"], np.where(cols <= rows, x, 0).astype(np.float16))
-    assert found.cycles == run(file, target, inputs={"x": x}, races="ignore", engine="event").cycles
-
-
-WHOLE = "!pto.tile_buf<vec, 8x64xf32>"
-
-
-def refused(
-    body: str, target: str, tmp_path: Path, extra: str = "", args: dict[str, int] | None = None
-) -> CastsimError:
-    file = kernel_file(tmp_path, kernel(f"%t = pto.alloc_tile : {WHOLE}\n{body}", f"%x: !pto.ptr<f32>{extra}"))
-    with pytest.raises(CastsimError) as caught:
-        run(file, target, timing_only=True, args=args)
-    assert caught.value.span is not None
-    return caught.value
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (f"%s = pto.subview %t[%c0] sizes [1, 64] : {WHOLE}", "2 indices (row, column), found 1"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [1] : {WHOLE}", "2 sizes (rows, columns), found 1"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [0, 64] : {WHOLE}", "a size must be a positive integer, not 0"),
-        (f"%s = pto.subview %t[%c8, %c0] sizes [1, 64] : {WHOLE}", "1 valid rows starting at row 8 of a tile of 8 rows"),
-        (f"%s = pto.subview %t[%c0, %c32] sizes [8, 64] : {WHOLE}", "64 valid columns starting at column 32 of a tile of 64"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%c8, %c8] : {WHOLE}", "8 valid rows of a part of 4"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] : {WHOLE} -> !pto.tile_buf<vec, 4x64xf32>", "the result of pto.subview is !pto.tile_buf<vec, 4x32xf32>"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf16>", "the result of pto.subview is"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%c4, %c8] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=4x16>", "the type has 16 valid columns, but the operand is 8"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=?x32>", "the number of valid rows is missing"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%n, %c8] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=4x8>", "the type has 4 valid rows, but the operand is known when the program runs"),
-        (f"%s = pto.subview %t[%n, %c0] sizes [4, 32] : {WHOLE}", "%s: 4 valid rows from row 5 on leave %t, a tile of 8 rows"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%n, %c8] : {WHOLE}", "%s: 5 valid rows of a part of 4"),
-        (f"%s = pto.subview %t[%c0, %c4] sizes [8, 32] : {WHOLE}\npto.tmuls ins(%s, %f : !pto.tile_buf<vec, 8x32xf32>, f32) outs(%s : !pto.tile_buf<vec, 8x32xf32>)", "starts at byte 16, which is not 32-byte aligned"),
-        (f"%s = pto.subview %t[%c0, %c8] sizes [8, 32] : {WHOLE}\n%r = pto.treshape %s : !pto.tile_buf<vec, 8x32xf32> -> !pto.tile_buf<vec, 4x64xf32>", "a part whose lines are 256 bytes apart"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [8, 32] : {WHOLE}\n%r = pto.subview %t[%c0, %c8] sizes [8, 32] : {WHOLE}\npto.tadds ins(%s, %f : !pto.tile_buf<vec, 8x32xf32>, f32) outs(%r : !pto.tile_buf<vec, 8x32xf32>)", "%r and %s share bytes"),
-        ("%m = pto.alloc_tile : !pto.tile_buf<acc, 32x32xf32, blayout=col_major, slayout=row_major, fractal=1024>\n%s = pto.subview %m[%c0, %c0] sizes [8, 16] : !pto.tile_buf<acc, 32x32xf32, blayout=col_major, slayout=row_major, fractal=1024>", "whole boxes of 16 rows: size 8, offset 0"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("target", TARGETS)
-def test_parts_that_cannot_be(body: str, message: str, target: str, tmp_path: Path):
-    error = refused(f"%f = arith.constant 2.0 : f32\n{body}", target, tmp_path, ", %n: index", {"n": 5})
-    assert message in error.message
-
-
-def test_a_part_can_have_no_elements_and_lies_anywhere(tmp_path: Path):
-    body = f"%s = pto.subview %t[%c8, %c0] sizes [8, 64] valid [%c0, %c0] : {WHOLE}\n%f = arith.constant 2.0 : f32\n"
-    kind = "!pto.tile_buf<vec, 8x64xf32, valid=0x0>"
-    file = kernel_file(
-        tmp_path, kernel(f"%t = pto.alloc_tile : {WHOLE}\n{body}pto.tmuls ins(%s, %f : {kind}, f32) outs(%s : {kind})")
-    )
-    for target in TARGETS:
-        assert run(file, target, timing_only=True).cycles < 20
-
-
 HALVES = """
 %f = arith.constant 2.0 : f32
 %t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
@@ -392,45 +310,3 @@ pto.tabs ins(%s : {part}) outs(%s : {part})
             kernel(text.replace("%s, %c1", "%s, %n"), "%n: index").replace("valid [%four, %n]", "valid [%four, %c64]"),
             {"n": 5},
         )
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(
-    ("i", "j", "rows", "cols"), [(2, 0, 4, 64), (0, 16, 8, 32), (3, 16, 1, 16), (5, 0, 1, 64), (1, 48, 7, 16)]
-)
-def test_the_machine_issues_what_a_tile_at_that_address_gets(target: str, i: int, j: int, rows: int, cols: int):
-    """Of the part's shape if that has the whole's pitch, else of the whole's with the part's valid region."""
-
-    def kind(element: str, valid: tuple[int, int], shape: tuple[int, int]) -> str:
-        return tile_type(element, *shape, valid)
-
-    constants = f"%i = arith.constant {i} : index\n%j = arith.constant {j} : index\n%r = arith.constant {rows} : index\n%q = arith.constant {cols} : index\n%f = arith.constant 2.0 : f32\n"
-    at = {"a": 0, "h": 4096}
-    constants += "".join(f"%a{name} = arith.constant {place} : i64\n" for name, place in at.items())
-    view = "%v = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>\n%p = pto.partition_view %v, offsets = [%i, %j], sizes = [%r, %q] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<?x?xf32>\n"
-    shape = (rows, cols) if cols == 64 else (8, 64)
-    texts = []
-    for parts in (True, False):
-        lines, types = [constants, view], {}
-        for name, element, size in (("a", "f32", 4), ("h", "f16", 2)):
-            whole = tile_type(element, 8, 64)
-            if parts:
-                types[name] = tile_type(element, rows, cols)
-                lines.append(f"%w{name} = pto.alloc_tile addr = %a{name} : {whole}")
-                lines.append(f"%{name} = pto.subview %w{name}[%i, %j] sizes [{rows}, {cols}] : {whole}")
-            else:
-                types[name] = kind(element, (rows, cols), shape)
-                lines.append(f"%b{name} = arith.constant {at[name] + (i * 64 + j) * size} : i64")
-                lines.append(f"%{name} = pto.alloc_tile addr = %b{name} : {types[name]}")
-        lines.append(f"pto.tload ins(%p : !pto.partition_tensor_view<?x?xf32>) outs(%a : {types['a']})")
-        lines.append(f"pto.tmuls ins(%a, %f : {types['a']}, f32) outs(%a : {types['a']})")
-        lines.append(f"pto.tcvt ins(%a : {types['a']}) outs(%h : {types['h']})")
-        lines.append(f"pto.tstore ins(%a : {types['a']}) outs(%p : !pto.partition_tensor_view<?x?xf32>)")
-        texts.append(kernel("\n".join(lines), "%x: !pto.ptr<f32>"))
-    one, other = (walk(text, target=load_target(target)) for text in texts)
-    plain, expected = (
-        [(name, operation) for name, operation in issued(each) if not isinstance(operation, ScalarWork)]
-        for each in (one, other)
-    )
-    assert plain == expected
-    assert touched(one) == touched(other)

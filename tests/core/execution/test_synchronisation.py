@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from core.execution.sync_random import LARGE, SMALL, Maker
-from kit.cli_programs import LOOP, NARROW, before, changed, written
+from kit.cli_programs import LOOP, before, changed, written
 from kit.paths import PROGRAMS
 from kit.sample_arguments import argument_words, scalars
 from makers.expected_reports import derivation_facts
@@ -24,7 +24,7 @@ from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.timing import Cause
-from castsim.execution.tree import Tree, elements, instances
+from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as nodes
 from castsim.isa.pto import program as pto
@@ -197,25 +197,6 @@ def test_the_engine_runs_it_to_the_end(seed: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- no value takes part
-@pytest.mark.parametrize("seed", range(40, 50))
-def test_flags_are_the_same_whatever_the_arguments(seed: int) -> None:
-    """The program is synchronised before any argument is known: of all runs only the counts differ."""
-    parsed = parse(Maker(seed, SMALL).text(), "k.pto")
-    found = []
-    for given in RUNS:
-        made = insert(parsed.functions[0], lowerer_of(A3), A3)
-        ran = execute(parsed, made.function, lowerer_of(A3), dict(zip("nmcd", given, strict=True)))
-        notes = noted(made, ran).notes
-        found.append([(note.text, note.place, note.span) for note in notes])
-        # What stands at the ends of the function is executed once, whatever the loops do.
-        assert notes[-1].text == "pto.barrier <PIPE_ALL>" and notes[-1].times == 1
-        counted = sum(note.times for note in notes)
-        assert counted == sum(ran.tree.instructions[n].inserted for n in _executed(ran.tree))
-    assert all(each == found[0] for each in found)
-
-
-def _executed(tree: Tree) -> list[int]:
-    return [lowered.instruction for lowered, _ in instances(tree)]
 
 
 def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
@@ -223,12 +204,6 @@ def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
     made = insert(parsed.functions[0], lowerer_of(A3), A3)
     ran = execute(parsed, made.function, lowerer_of(A3), {"n": 0, "c": 0})
     assert [note.times for note in noted(made, ran).notes] == [1, 1, *[0] * 8, 1, 1, 1]
-
-
-# ------------------------------------------------------------------------------------------------------------ the rules
-def test_a_program_of_one_operation_gets_only_the_end() -> None:
-    assert listing("tload p x") == ["tload", "+ barrier ALL"]
-    assert inserted("func.func @k() attributes {pto.entry} {\nreturn\n}\n").inserts == ()
 
 
 def test_the_end_may_be_a_flag() -> None:
@@ -239,6 +214,9 @@ def test_the_end_may_be_a_flag() -> None:
         "pto.set_flag[<PIPE_MTE3>, <PIPE_S>, <EVENT_ID0>]",
         "pto.wait_flag[<PIPE_MTE3>, <PIPE_S>, <EVENT_ID0>]",
     ]
+
+
+# ------------------------------------------------------------------------------------------------------------ the rules
 
 
 def test_what_several_trips_store_of_one_argument_stays_in_order() -> None:
@@ -300,15 +278,12 @@ def test_a_barrier_stands_for_a_flag_without_an_id() -> None:
     assert not [line for line in lines if "#" in line and not line.endswith("#0")]
 
 
-def test_instructions_of_the_tree_are_marked() -> None:
-    tree = trees(Maker(3, SMALL).text(), A3, RUNS[3:4])[0]
-    assert all(bool(each.spelling) == each.inserted for each in tree.instructions)
-    assert len(list(elements(tree.root))) > 0
-
-
-# ------------------------------------------------------------------------------------------------------ the matrix unit
 MAT, LEFT, RIGHT, ACC = (f"!pto.tile_buf<{where}, 16x16xf32>" for where in ("mat", "left", "right", "acc"))
+
+
 MATRIX_PART = "!pto.partition_tensor_view<16x16xf32>"
+
+
 PRODUCT = f"""func.func @k(%p: !pto.ptr<f32>, %q: !pto.ptr<f32>) attributes {{pto.entry}} {{
 %c0 = arith.constant 0 : index
 %c1 = arith.constant 1 : index
@@ -374,23 +349,6 @@ def test_the_listing_is_the_program_with_marked_lines(tmp_path, capsys):
     assert lines[at["tload"] + 1].lstrip().startswith("+")
     assert lines[at["tcvt"] - 1].lstrip().startswith("+")
     assert any("return" in line and lines[k - 1].endswith("pto.barrier <PIPE_ALL>") for k, line in enumerate(lines))
-
-
-def test_the_listed_program_says_itself_what_was_inserted(tmp_path, capsys):
-    """Marked lines without their marks are a program that runs alike, cycle by cycle, and is taken at its word."""
-    for text in (NARROW, LOOP):
-        lines = shown(capsys, written(tmp_path, text), "--show-sync")
-        found = iter(marked(lines))
-        source = text.splitlines()
-        first = next(k for k, line in enumerate(lines) if "func.func" in line)
-        listed = [line for line in lines[first:] if line[:5].strip().isdigit() or line.startswith("    + ")]
-        body = [next(found) if line.startswith("    + ") else source[int(line[:5]) - 1] for line in listed]
-        start, end = int(listed[0][:5]) - 1, int(listed[-1][:5])
-        own = written(tmp_path, "\n".join([*source[:start], *body, *source[end:]]), "own.pto")
-        inserted = run(written(tmp_path, text), timing_only=True)
-        explicit = run(own, timing_only=True)
-        assert explicit.loaded.synchronised is None
-        assert (explicit.cycles, explicit.pipes) == (inserted.cycles, inserted.pipes)
 
 
 def test_json_names_every_inserted_instruction(tmp_path, capsys):

@@ -314,24 +314,6 @@ def test_packing_in_a_program(tmp_path: Path) -> None:
     assert made.cycles == castsim.run(path, "a5", inputs=inputs, engine="event").cycles
 
 
-@pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.parametrize(
-    ("operation", "element"), [("tquant", "f32"), ("tdequant", "i8"), ("tdequant", "i16"), ("tquant.mx", "f32")]
-)
-def test_operations_alone(chip: str, operation: str, element: str) -> None:
-    """More rows take more cycles; so do more columns."""
-    if (chip, operation) == ("a2a3", "tquant.mx"):
-        with pytest.raises(IllegalError, match="no operation"):
-            estimate_tile_operation(operation, element, 8, 64, target=chip)
-        return
-    scratch = chip == "a2a3" and operation == "tquant"
-    small, tall, wide = (
-        estimate_tile_operation(operation, element, *shape, target=chip, scratch=scratch).cycles
-        for shape in ((8, 64), (64, 64), (64, 256))
-    )
-    assert small < tall < wide
-
-
 def blocks(x: np.ndarray, rule: str) -> dict[str, Any]:
     """What a tquant.mx makes of rows, all groups in one line: codes, exponents, maxima and reciprocals as codes."""
     found = quantised_blocks(x, "MXFP8", rule, ("tquant_mx_forms", "library"))
@@ -472,3 +454,15 @@ def test_expand_refuses_by_name(body: str, tmp_path: Path, capsys: pytest.Captur
     told = capsys.readouterr().err
     assert "expand cannot write pto.t" in told
     assert "its lowering has " in told
+
+
+@pytest.mark.parametrize(
+    ("operation", "element"),
+    [("tquant", "f32"), ("tdequant", "i8"), ("tdequant", "i16"), ("tquant.mx", "f32"), ("trowargmax", "f32")],
+)
+def test_more_rows_and_more_columns_take_longer(operation: str, element: str) -> None:
+    small, tall, wide = (
+        estimate_tile_operation(operation, element, *shape, target="a5").cycles
+        for shape in ((8, 64), (64, 64), (64, 256))
+    )
+    assert small < tall < wide

@@ -1,28 +1,33 @@
-"""Whole programs of vector operations: aliases, loops that move tiles, scalars that change, branches, random programs."""
+"""Whole programs of vector operations: loops that move tiles, scalars that change, random programs; rows of tables."""
 
 # A `.pto` statement stays on one line.
 # ruff: noqa: E501
 
 from __future__ import annotations
 
+import csv
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.work_model import APART, TYPES, Model, special
+from kit.paths import ROOT
+from kit.work_model import APART, TYPES, Model
 from kit.work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 from castsim.engines import simulate
 from castsim.execution.interpreter import interpreter
 from castsim.execution.interpreter.interpreter import execute
-from castsim.execution.tree import Loop, instances
-from castsim.isa.errors import TileError
+from castsim.execution.tree import Loop
+from castsim.isa.errors import TargetDataError, TileError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.running.synchronisation.flags import insert
+from castsim.targets.loader import load_target
 
 F32 = np.float32
 TARGETS = ["a2a3", "a5"]
@@ -31,58 +36,6 @@ TARGETS = ["a2a3", "a5"]
 def kernel(body: str, arguments: str = "") -> str:
     constants = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 4, 5, 8, 64))
     return f"func.func @k({arguments}) attributes {{pto.entry}} {{\n{constants}\n{body}\nreturn\n}}\n"
-
-
-# -------------------------------------------------------------------------------------------------------- aliases
-@pytest.mark.parametrize("name", TARGETS)
-def test_views_of_another_shape_are_the_same_bytes(name: str) -> None:
-    """A column of eight becomes a row of eight and back; nothing moves, nothing is issued."""
-    a, c, t = Spot("a", "f32", 8, 64, 0), Spot("c", "f32", 8, 1, 4096, column=True), Spot("t", "f32", 8, 64, 8192)
-    row = Spot("row", "f32", 1, 8, 4096)
-    ops = [
-        statement("trowmax", [a, t], c),
-        f"%row = pto.treshape %c : {c.type} -> {row.type}",
-        statement("tneg", [row], row),
-        f"%back = pto.treshape %row : {row.type} -> {c.type}",
-        f"pto.trowexpandadd ins(%a, %back : {a.type}, {c.type}) outs(%a : {a.type})",
-    ]
-    x = np.random.default_rng(1).standard_normal((8, 64)).astype(F32)
-    before = noise(target(name))
-    a.put(before, x)
-    text = program("\n".join(ops), [a, c, t])
-    after = computed(text, target(name), before)
-    assert np.array_equal(a.get(after), x - x.max(axis=1)[:, None])
-    assert len(list(instances(walked(text, target(name)).tree))) == 3
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_a_view_of_other_elements_keeps_the_bits(name: str) -> None:
-    a, i = Spot("a", "f32", 2, 64, 0), Spot("i", "i32", 2, 64, 0)
-    body = f"%i = pto.bitcast %a : {a.type} -> {i.type}\n{statement('tadds', [i, ('s', 'i32')], i)}"
-    x = special("f32", (2, 64), 3)
-    before = noise(target(name))
-    a.put(before, x)
-    after = computed(program(body, [a], {"s": ("1", "i32")}), target(name), before)
-    assert np.array_equal(i.get(after), x.view(np.int32) + 1)
-
-
-def test_an_alias_of_a_tile_that_a_loop_moves() -> None:
-    column, row = "!pto.tile_buf<vec, 8x1xf32, blayout=col_major>", "!pto.tile_buf<vec, 1x8xf32>"
-    body = f"""
-scf.for %i = %c0 to %c4 step %c1 {{
-  %n = arith.index_cast %i : index to i64
-  %k = arith.constant 32 : i64
-  %at = arith.muli %n, %k : i64
-  %t = pto.alloc_tile addr = %at : {column}
-  %r = pto.treshape %t : {column} -> {row}
-  pto.texp ins(%r : {row}) outs(%r : {row})
-}}"""
-    x = np.linspace(-2, 2, 32, dtype=F32)
-    buffer = noise(target("a5"))
-    buffer[:128].view(F32)[:] = x
-    expected = buffer.copy()
-    expected[:128].view(F32)[:] = np.exp(x.astype(float)).astype(F32)
-    assert np.array_equal(computed(kernel(body), target("a5"), buffer), expected)
 
 
 # ---------------------------------------------------------------------------------------------------------- loops
@@ -282,14 +235,58 @@ def test_the_model_has_the_function_of_every_operation() -> None:
         assert Model("f32", "a5").function(VECTOR_OPERATIONS[mnemonic].function or "")
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_every_operation_belongs_to_the_vector_pipe(name: str) -> None:
-    """Also where masks are written behind the last vector instruction."""
-    a, t, d = (Spot(n, "f32", 4, 64, at, (4, 50)) for n, at in (("a", 0), ("t", 4096), ("d", 8192)))
-    padded = Spot("p", "f32", 4, 64, 12288, pad=1)
-    column = Spot("c", "f32", 8, 1, 16384, (4, 1), column=True)
-    body = "\n".join(
-        [statement("tneg", [a], d), statement("tfillpad", [a], padded), statement("trowsum", [a, t], column)]
-    )
-    tree = walked(program(body, [a, t, d, padded, column]), target(name)).tree
-    assert {instruction.pipe for instruction in tree.instructions} == {"V"}
+# --------------------------------------------------------------------------------------- the table of vector operations
+
+
+FOLDER = ROOT / "targets"
+
+
+@pytest.mark.parametrize(
+    ("chip", "mnemonic", "cells", "said"),
+    [
+        ("a2a3", "tdivs", {"instructions": "vdiv"}, "tdivs: 1 instructions, but structure 'division' takes 2"),
+        ("a2a3", "tabs", {"instructions": "-"}, "tabs: 0 instructions, but structure 'elementwise' takes 1 to 16"),
+        ("a2a3", "tmov", {"structure": "select"}, "structure 'select' is for operations of kind select, not move"),
+        ("a2a3", "texpands", {"structure": "division"}, "is for operations of kind elementwise, not broadcast"),
+        ("a2a3", "tadd", {"instructions": "vcadds"}, "tile_operations: tadd: no timing.vector.vcadds"),
+        ("a2a3", "tadd", {"structure": "spiral"}, "mine.csv:6: structure"),
+        ("a2a3", "tadd", {"source": "-"}, "mine.csv:6: source"),
+        ("a5", "trowsum", {"structure": "row_product"}, "trowsum: 2 instructions, but structure 'row_product' takes 1"),
+        ("a5", "tcmp", {"structure": "elementwise"}, "of kind elementwise, broadcast, not compare"),
+        ("a5", "tadd", {"choice": "none"}, "tile_operations: tadd: no kernel_variants 'none'"),
+        ("a5", "tadd", {"instructions": "vfoo"}, "tile_operations: tadd: no latency of 'vfoo'"),
+    ],
+)
+def test_kernels_that_no_machine_can_lay_out_are_refused(
+    chip: str, mnemonic: str, cells: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    with (FOLDER / f"{chip}_operations.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    next(row for row in rows if row["mnemonic"] == mnemonic).update(cells)
+    with (tmp_path / "mine.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    table = '[tile_operations]\ntable = "mine.csv"\nsource = "mine"\nstatus = "assumed"\n'
+    path = tmp_path / "mine.toml"
+    path.write_text(f'base = "{chip}"\nname = "mine"\n{table}', encoding="utf-8")
+    with pytest.raises(TargetDataError, match=re.escape(said)):
+        load_target(path)
+
+
+MANUAL = (ROOT / "docs" / "reference" / "pto.md").read_text(encoding="utf-8")
+
+
+def is_named(mnemonic: str, number: str) -> bool:
+    """Whether a section of the manual names an operation: in full, or as in `tcolexpandadd, -sub`."""
+    section = re.search(rf"^#+ {re.escape(number)} .*?(?=^#|\Z)", MANUAL, re.MULTILINE | re.DOTALL)
+    assert section, f"no section {number}"
+    names, endings = (re.findall(pattern, section[0]) for pattern in (r"\bt[a-z]+\b", r"[-_][a-z]+\b"))
+    shortened = {f"{name}{ending.lstrip('-')}" for name in names for ending in endings}
+    return mnemonic in shortened or bool(re.search(rf"\b{mnemonic}\b", section[0]))
+
+
+def test_the_section_of_a_row_describes_the_operation() -> None:
+    assert [row.mnemonic for row in VECTOR_OPERATIONS.values() if not is_named(row.name, row.section)] == []
+    assert not is_named("trowsum", "7.5")
+    assert not is_named("tcolexpandmod", "7.5")

@@ -6,20 +6,17 @@ import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import oracle
 import pytest
 from kit.work_model import NAN, TARGETS, TYPES, Model, special
-from kit.work_programs import NATIVE, Spot, computed, expect, noise, program, statement, synchronised, target, walked
+from kit.work_programs import NATIVE, Spot, computed, expect, noise, program, statement, target, walked
 
-from castsim import run
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.running.synchronisation.race_detector import find_races
 
 SHAPE, VALID = (5, 320), (4, 270)  # two pieces of 16-bit elements per row and a rest of 14; five of 32-bit ones
 
@@ -337,44 +334,6 @@ def test_a_print_changes_nothing(name: str) -> None:
     assert any("it prints nothing" in str(warning) for warning in walked(PRINTED, target(name)).warnings)
     parsed = parse(PRINTED, "k.pto")
     assert parse(print_program(parsed), "k.pto") == parsed
-
-
-def test_a_print_waits_for_what_it_shows(tmp_path: Path) -> None:
-    """Inserted flags order it as a reader on the vector pipe."""
-    kind, part = "!pto.tile_buf<vec, 4x64xf32>", "!pto.partition_tensor_view<4x64xf32>"
-    path = tmp_path / "k.pto"
-    path.write_text(f"""func.func @k(%x: !pto.ptr<f32>) attributes {{pto.entry}} {{
-%c0 = arith.constant 0 : index
-%c1 = arith.constant 1 : index
-%c4 = arith.constant 4 : index
-%c64 = arith.constant 64 : index
-%v = pto.make_tensor_view %x, shape = [%c4, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c4, %c64] : !pto.tensor_view<?x?xf32> -> {part}
-%a = pto.alloc_tile : {kind}
-pto.tload ins(%p : {part}) outs(%a : {kind})
-pto.tprint ins(%a : {kind})
-return
-}}
-""")
-    for name in TARGETS:
-        made = synchronised(path.read_text(), target(name))
-        assert "wait_flag MTE2 -> V id 0" in {each.text for each in made.tree.instructions}
-        assert not find_races(made.tree, target(name))
-        assert run(path, name, timing_only=True).cycles > 0
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f"pto.tprint ins(%a : {D.type.replace('4x64', '2x64')})", "%a is defined as"),
-        ("pto.tprint %a", "expected 'ins'"),
-        (f"%r = pto.tprint ins(%a : {A.type})", "has no result"),
-    ],
-)
-def test_refusals(text: str, message: str) -> None:
-    with pytest.raises(CastsimError, match=message) as caught:
-        parse(program(text, [A, D]), "k.pto")
-    assert caught.value.span is not None
 
 
 @pytest.mark.parametrize("name", TARGETS)

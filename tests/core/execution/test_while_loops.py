@@ -1,4 +1,7 @@
-"""scf.while and the index dialect: text, values, flags, limits (docs/reference/pto.md sections 7.6 and 7.10)."""
+"""scf.while and the index dialect (docs/reference/pto.md sections 7.6 and 7.10), and what is walked of a program at most."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -12,14 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.execution_programs import kernel, kernel_file
+from kit.paths import PROGRAMS
 from kit.work_programs import synchronised, target, walked
 
 from castsim import run
+from castsim.__main__ import main
 from castsim.engines import simulate
+from castsim.execution.run_limits import MAX_COMPUTED, MAX_WALK
 from castsim.isa.errors import CastsimError, LimitError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import lowerer_of, tile_target
+from castsim.running.lifted_limits import what_if
+from castsim.running.program_loading import load
 from castsim.running.synchronisation.flags import insert
 from castsim.running.synchronisation.race_detector import find_races
 
@@ -263,53 +271,6 @@ def test_engines_and_races(name: str) -> None:
     assert not find_races(made.tree, chip)
 
 
-NESTED = (
-    kernel(
-        f"""%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
-%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
-%a = pto.alloc_tile : {TILE}
-scf.for %r = %c0 to %n step %c1 {{
-  %px = pto.partition_view %vx, offsets = [%r, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
-  %py = pto.partition_view %vy, offsets = [%r, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
-  pto.tload ins(%px : {PART}) outs(%a : {TILE})
-  %left = func.call @doubled(%r, %a) : (index, {TILE}) -> index
-  pto.tstore ins(%a : {TILE}) outs(%py : {PART})
-}}""",
-        "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index",
-    )
-    + f"""func.func @doubled(%times: index, %t: {TILE}) -> index {{
-%zero = arith.constant 0 : index
-%one = arith.constant 1 : index
-%end = scf.while (%i = %times) : (index) -> (index) {{
-  %more = arith.cmpi sgt, %i, %zero : index
-  scf.condition(%more) %i : index
-}} do {{
-^bb0(%j: index):
-  pto.tadd ins(%t, %t : {TILE}, {TILE}) outs(%t : {TILE})
-  %k = index.sub %j, %one
-  scf.yield %k : index
-}}
-return %end : index
-}}
-"""
-)
-
-
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("trips", [0, 1, 5])
-def test_a_loop_in_a_function_called_from_a_loop(name: str, trips: int, tmp_path: Path) -> None:
-    """Row r is doubled r times: the trips of the outer loop differ, and all are walked."""
-    path = tmp_path / "k.pto"
-    path.write_text(NESTED)
-    x = np.random.default_rng(1).standard_normal((trips, 64)).astype("<f4")
-    made = run(path, name, inputs={"x": x} if trips else {}, args={"n": trips})
-    if trips:
-        wanted = x * (2.0 ** np.arange(trips, dtype="<f4"))[:, None]
-        assert np.array_equal(made.outputs["y"].view("<f4").reshape(trips, 64), wanted)
-    assert not made.races
-    assert made.cycles == run(path, name, inputs={"x": x} if trips else {}, args={"n": trips}, engine="event").cycles
-
-
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3), st.integers(-40, 40))
 def test_powers(base: int, exponent: int) -> None:
@@ -327,3 +288,236 @@ def test_a_power_of_zero_and_what_has_two_results() -> None:
     assert caught.value.span is not None
     with pytest.raises(CastsimError, match="known, not modelled: it has two results"):
         parse(kernel("%a = arith.constant 0 : i32\n%l, %h = arith.mulsi_extended %a, %a : i32", ""), "k.pto")
+
+
+SAMPLES = PROGRAMS
+BASE = (SAMPLES / "f32_to_f16.pto").read_text()
+CAST = next(line for line in BASE.splitlines() if "pto.tcvt" in line)
+
+
+def nested(depth: int, body: str = "", *, trips: int = 10, used: bool = False) -> str:
+    """The sample with loops inside each other in place of its cast, or around it; `used`: each names its variable."""
+    own = "\n%s{0} = arith.addi %i{0}, %c1 : index" if used else ""
+    heads = "".join(f"scf.for %i{k} = %c0 to %n step %c1 {{{own.format(k)}\n" for k in range(depth))
+    return BASE.replace(CAST, f"%n = arith.constant {trips} : index\n{heads}{body}\n{'}' * depth}\n{CAST}")
+
+
+def carried(trips: int) -> str:
+    loop = f"""%n = arith.constant {trips} : index
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %c1) -> (index) {{
+      %b = arith.muli %a, %cols : index
+      %q = arith.xori %b, %i : index
+      scf.yield %q : index
+    }}"""
+    return BASE.replace(CAST, f"{loop}\n{CAST}")
+
+
+def squares(trips: int) -> str:
+    """A branch in a loop that depends on the square of its variable: nothing is known of its trips."""
+    loop = f"""%n = arith.constant {trips} : index
+    scf.for %i = %c0 to %n step %c1 {{
+      %m = arith.muli %i, %i : index
+      %w = arith.remui %m, %cols : index
+      %t = arith.cmpi eq, %w, %c1 : index
+      scf.if %t {{
+      {CAST}
+      }}
+    }}"""
+    return BASE.replace(CAST, f"{loop}\n{CAST}")
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "k.pto"
+    path.write_text(text)
+    return path
+
+
+def line_of(text: str, what: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if what in line)
+
+
+@pytest.mark.parametrize("text", [carried(10**9), carried(10**18), squares(10**9), nested(20, used=True)])
+def test_a_walk_without_end_is_refused_at_its_loop(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = written(tmp_path, text)
+    assert main(["run", str(path), "--timing-only"]) == 1
+    shown = capsys.readouterr().err
+    places = [number for number, line in enumerate(text.splitlines(), 1) if "scf.for" in line]
+    assert any(f"{path}:{place}:" in shown for place in places)
+    assert f"more than {MAX_WALK}, the limit of --max-walk" in shown
+
+
+def test_the_limit_can_be_raised_and_lowered(tmp_path: Path):
+    path = written(tmp_path, carried(1000))
+    whole = run(path, timing_only=True)
+    with pytest.raises(LimitError, match="more than 2999, "):
+        run(path, timing_only=True, max_walk=2999)
+    assert run(path, timing_only=True, max_walk=3000).cycles == whole.cycles
+    with pytest.raises(LimitError):
+        what_if(path, max_walk=2999)
+
+
+@pytest.mark.parametrize("option", ["--max-walk", "--max-statements"])
+@pytest.mark.parametrize("value", ["0", "-3", "x", "1.5", "9" * 5000])
+def test_an_option_that_is_no_positive_integer_is_refused(
+    option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["run", str(written(tmp_path, BASE)), option, value, "--timing-only"]) == 2
+    assert len(capsys.readouterr().err) < 400
+
+
+def test_statements_are_limited_by_the_option_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = written(tmp_path, BASE)
+    assert main(["run", str(path), "--max-statements", "5", "--timing-only"]) == 1
+    assert "more than 5 statements, the limit of --max-statements" in capsys.readouterr().err
+    assert main(["run", str(path), "--max-statements", "14", "--timing-only"]) == 0
+    with pytest.raises(LimitError):
+        run(path, max_statements=13, timing_only=True)
+
+
+@pytest.mark.parametrize("depth", [4, 20, 40, 60])
+def test_loops_around_nothing_cost_the_walk_nothing(depth: int, tmp_path: Path):
+    loaded = load(written(tmp_path, nested(depth)), None, None, {})
+    node, trips = loaded.tree.root, 1
+    while True:
+        loops = [item for item in node.items if hasattr(item, "trips")]
+        if not loops:
+            break
+        (loop,) = loops
+        trips *= loop.trips
+        node = loop.body
+    assert trips == 10**depth
+
+
+def test_loops_around_nothing_are_in_nobody_s_way(tmp_path: Path):
+    """10^6 empty trips: values come at once, and cycles as those of one loop of as many trips at most."""
+    source = np.arange(4 * 64, dtype=np.float32).reshape(4, 64)
+    plain = run(written(tmp_path, BASE), inputs={"src": source})
+    found = run(written(tmp_path, nested(6)), inputs={"src": source})
+    np.testing.assert_array_equal(found.outputs["dst"], plain.outputs["dst"])
+    turnarounds = sum(10**level for level in range(1, 7))
+    assert found.cycles >= turnarounds > plain.cycles
+
+
+@pytest.mark.parametrize("body", ["", CAST])
+def test_a_loop_walked_once_takes_as_long_as_one_walked_trip_by_trip(body: str, tmp_path: Path):
+    """Naming the variables changes nothing but that no trip is known to be like another before it is walked."""
+    once = load(written(tmp_path, nested(3, body, trips=5)), None, None, {})
+    named = nested(3, body, trips=5).replace("step %c1 {", "step %c1 {\n%u = arith.muli %c0, %VAR : index")
+    for level in range(3):
+        named = named.replace("%u = arith.muli %c0, %VAR", f"%u{level} = arith.muli %c0, %i{level}", 1)
+    apart = load(written(tmp_path, named), None, None, {})
+    scalar = once.target.timing.scalar
+    extra = sum(5**level for level in (1, 2, 3)) * scalar.arithmetic_cycles
+    causes = [
+        simulate(each.tree, each.target, None, engine="event", max_cycles=10**7).pipes["S"] for each in (once, apart)
+    ]
+    assert causes[1].busy - causes[0].busy == extra
+
+
+@pytest.mark.parametrize("trips", [2 * 10**6, 10**18])
+def test_values_of_too_many_executions_are_refused_before_the_first(
+    trips: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    text = nested(1, CAST, trips=trips)
+    path = written(tmp_path, text)
+    assert main(["run", str(path), "--in", "src=zeros"]) == 1
+    shown = capsys.readouterr().err
+    assert f"{path}:{line_of(text, 'scf.for')}:" in shown
+    assert f"more than {MAX_COMPUTED}, the limit of --max-walk" in shown
+    assert trips > 10**7 or run(path, timing_only=True).cycles > trips
+
+
+def test_values_may_be_computed_of_as_many_as_the_limit_says(tmp_path: Path):
+    path = written(tmp_path, nested(1, CAST, trips=30))
+    # Beside the 30 casts in the loop: load, cast, store.
+    with pytest.raises(LimitError):
+        run(path, inputs={"src": "zeros"}, max_walk=32)
+    run(path, inputs={"src": "zeros"}, max_walk=33, races="ignore")
+
+
+def test_races_of_loops_deep_in_each_other_are_refused_in_time(tmp_path: Path):
+    with pytest.raises(LimitError, match="compared for races"):
+        run(written(tmp_path, nested(20, CAST)), timing_only=True)
+
+
+HEAD = """// castsim: target gaudi
+// castsim: reg S1 = 5
+"""
+LOOP = (
+    HEAD
+    + "nop; loop 0, {bound}, 1, <, End; nop; nop\nnop; nop; nop; nop\nnop; add.i32 S2, S2, S1; nop; nop\nnop; nop; nop; nop\nEnd:\nnop; halt; halt; nop\n"
+)
+
+
+def assembly(folder: Path, text: str) -> Path:
+    path = folder / "k.tpc"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("bound", [10**6, 2**31 - 1])
+def test_a_long_loop_of_assembly_is_refused_before_it_is_walked(
+    bound: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = assembly(tmp_path, LOOP.format(bound=bound))
+    assert main(["run", str(path)]) == 1
+    shown = capsys.readouterr().err
+    assert f"{path}:3:6: {2 * bound} bundles of this loop" in shown
+    assert "--max-walk" in shown
+
+
+def test_trips_that_are_skipped_do_not_count(tmp_path: Path):
+    path = assembly(tmp_path, LOOP.format(bound=10**6))
+    assert run(path, timing_only=True).cycles > 2 * 10**6
+    with pytest.raises(LimitError):
+        run(path, timing_only=True, skip=False)
+
+
+def test_bundles_of_assembly_are_counted_exactly(tmp_path: Path):
+    path = assembly(tmp_path, LOOP.format(bound=10))
+    bundles = 2 + 10 * 2 + 1
+    whole = run(path)
+    assert run(path, max_walk=bundles).cycles == whole.cycles
+    with pytest.raises(LimitError, match="executed one by one"):
+        run(path, max_walk=bundles - 1)
+
+
+def test_a_jump_without_end_is_given_up(tmp_path: Path):
+    text = (
+        HEAD
+        + "Top:\nnop; add.i32 S2, S2, S1; nop; nop\nnop; jmpr Top; nop; nop\n"
+        + "nop; nop; nop; nop\n" * 4
+        + "nop; halt; halt; nop\n"
+    )
+    with pytest.raises(LimitError, match="executed one by one"):
+        run(assembly(tmp_path, text), max_walk=5000)
+
+
+def test_bundles_of_a_text_are_limited(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = assembly(tmp_path, LOOP.format(bound=10))
+    for command in (["run"], ["lint"], ["unswizzle"]):
+        assert main([*command, str(path), "--max-statements", "3"]) == 1
+        assert "more than 3 bundles" in capsys.readouterr().err
+
+
+def test_an_argument_too_large_to_be_computed_is_refused_at_its_view(tmp_path: Path) -> None:
+    view = "%vsrc = pto.make_tensor_view %src, shape = [%rows, %cols]"
+    text = BASE.replace(view, f"%big = arith.constant 1000000000 : index\n{view.replace('%rows', '%big')}")
+    path = tmp_path / "big.pto"
+    path.write_text(text.replace("!pto.tensor_view<4x64xf32>", "!pto.tensor_view<1000000000x64xf32>"))
+    with pytest.raises(
+        LimitError, match="argument 'src' has 64000000000 elements, over the limit of 134217728"
+    ) as found:
+        run(path, inputs={"src": "random:0"})
+    assert found.value.span is not None
+    assert "make_tensor_view" in found.value.span.text
+    assert found.value.legal[0] == "--max-elements 64000000000"
+    assert run(path, timing_only=True).cycles == run(SAMPLES / "f32_to_f16.pto", timing_only=True).cycles
+
+
+def test_the_limit_on_elements_is_raised_and_lowered(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = str(SAMPLES / "f32_to_f16.pto")
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "256", "--quiet"]) == 0
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "255"]) == 1
+    assert "help: --max-elements 256, --timing-only" in capsys.readouterr().err
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "0"]) == 2

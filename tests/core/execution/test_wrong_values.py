@@ -1,10 +1,11 @@
-"""Every option of every command, given what it cannot be: the error names it, its value, and what would be legal."""
+"""Options and arguments that cannot be what they are given: errors name them, the value, and what would be legal."""
 
 from __future__ import annotations
 
 import json
 import re
 from argparse import Action
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,11 @@ import pytest
 from kit.command_output import err_of, file_of
 from kit.paths import PROGRAMS
 
+import castsim
 from castsim.__main__ import main
 from castsim.commands.command_line import parser_of
 from castsim.commands.feature import COMMANDS
+from castsim.isa.errors import CastsimError, ReadError
 
 Capture = pytest.CaptureFixture[str]
 TILES, ASSEMBLY = str(PROGRAMS / "f32_to_f16.pto"), str(PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc")
@@ -207,3 +210,45 @@ def test_what_was_probably_meant(words: str, option: str, near: str, folder: Pat
 def test_what_stands_in_a_file_is_told_by_its_place_alone(tmp_path: Path, capsys: Capture) -> None:
     path = file_of(tmp_path / "my.toml", 'base = "a5"\nname = "my"\nzzq = 1\n')
     assert err_of(capsys, ["targets", str(path)]).startswith(f"error: {path}:3:1: ")
+
+
+PROGRAM = "programs/f32_to_f16.pto"
+ROWS: list[tuple[str, Mapping[str, object], str]] = [
+    ("run", {"program": 3}, "program"),
+    ("run", {"program": None}, "program"),
+    ("run", {"program": PROGRAM, "inputs": np.ones(3)}, "inputs"),
+    ("run", {"program": PROGRAM, "inputs": [("src", "zeros")]}, "inputs"),
+    ("run", {"program": PROGRAM, "inputs": {1: "zeros"}}, "inputs"),
+    ("run", {"program": PROGRAM, "args": 3}, "args"),
+    ("run", {"program": PROGRAM, "target": 3}, "target"),
+    ("run", {"program": PROGRAM, "max_cycles": "many"}, "max_cycles"),
+    ("run", {"program": PROGRAM, "opaque": {1: 2}}, "opaque"),
+    ("cast", {"array": [1.0], "src": "f32", "dst": "f16", "options": 3}, "options"),
+    ("cast", {"array": [1.0], "src": "f32", "dst": "f16", "policy": 3}, "policy"),
+    ("estimate", {"src": "f32", "dst": "f16", "rows": 16, "cols": 64, "target": 3}, "target"),
+    ("estimate", {"src": "f32", "dst": "f16", "rows": 16, "cols": 64, "target": "a5", "rounding": 3}, "rounding"),
+    ("lower", {"src": "f32", "dst": "f16", "target": "a5", "via": np.ones(2)}, "via"),
+    ("check", {"path": 3}, "path"),
+    ("check_text", {"name": 3, "text": "x"}, "name"),
+    ("diff", {"a": 3}, "a"),
+    ("compare", {"x": [1.0], "given": [1.0], "src": "f32", "dst": "f16", "target": 3}, "target"),
+    ("conform", {"spec": 3}, "spec"),
+    ("conform", {"spec": "tosa", "targets": 3}, "targets"),
+    ("quantise", {"array": [1.0], "src": "f32", "dst": 3}, "dst"),
+    ("dequantise", {"elements": [1], "scales": [1], "src": 3}, "src"),
+    ("sweep", {"specification": 3, "out": "x"}, "specification"),
+    ("tune", {"program": PROGRAM, "tile": 3}, "tile"),
+    ("accuracy", {"data": 3}, "data"),
+    ("advise", {"program": 3}, "program"),
+    ("builtin", {"name": 3, "target": "gaudi2", "x": [1.0]}, "name"),
+    ("load_target", {"name": 3}, "name"),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "wrong"), ROWS)
+def test_an_argument_of_another_type_is_refused(function: str, arguments: Mapping[str, object], wrong: str) -> None:
+    with pytest.raises(ReadError) as refused:
+        getattr(castsim, function)(**arguments)
+    assert isinstance(refused.value, CastsimError)
+    assert str(refused.value).startswith(f"{function}: {wrong} has type {type(arguments[wrong]).__name__}")
+    assert refused.value.legal

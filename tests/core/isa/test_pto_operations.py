@@ -1,12 +1,12 @@
 """Tile operations and synchronisation in `.pto` text, and what is refused by name."""
 
 import pytest
-from core.isa.parsed_text import F32, I32, INDEX, TILE, T, body_of, last_of, refusal
+from core.isa.parsed_text import F32, I32, TILE, T, body_of, last_of, refusal
 from kit.pto_text import compact, function
 
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.program import Arith, Compare, Constant, Convert, ScalarType
+from castsim.isa.pto.program import Constant, Convert, ScalarType
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
@@ -38,26 +38,11 @@ def test_aliases_define_their_result(mnemonic: str, element: str, cols: int) -> 
     assert "no ins/outs form" in refusal(f"pto.{mnemonic} ins(%t : {T}) outs(%t : {T})", f"%t: {T}").message
 
 
-def test_alloc_tile_with_all_operands() -> None:
-    node = last_of(
-        "%t = pto.alloc_tile addr = %a valid_row = %r valid_col = %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
-        "%a: i64, %r: index, %c: index",
-    )
-    assert node == pto.AllocTile("t", pto.TileType("vec", "f32", 16, 64, None, None), "a", "r", "c")
-
-
-def test_set_validshape() -> None:
-    dynamic = compact("f32", 16, 64, "?", "?")
-    node = last_of(f"pto.set_validshape %t, %n, %n : {dynamic}", f"%t: {dynamic}, %n: index")
-    assert node == pto.SetValidShape("t", "n", "n", pto.TileType("vec", "f32", 16, 64, None, None))
-
-
 def test_attributes_of_other_dialects_only_bring_a_warning() -> None:
     program = parse(function(f"%t = pto.alloc_tile {{my.hint = 1}} : {T}"))
     assert "unknown attribute my.hint of pto.alloc_tile" in program.warnings[0]
 
 
-# ------------------------------------------------------------------------------------------------- synchronisation
 @pytest.mark.parametrize(
     "text",
     ["[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID3>]", '["PIPE_MTE2", "PIPE_V", "EVENT_ID3"]',
@@ -73,6 +58,9 @@ def test_flags_in_every_spelling(text: str) -> None:
 @pytest.mark.parametrize("form", ["<{}>", "#pto.pipe<{}>", '"{}"'])
 def test_every_pipe(pipe: pto.Pipe, form: str) -> None:
     assert last_of(f"pto.barrier {form.format(pipe.value)}") == pto.Barrier(pipe)
+
+
+# ------------------------------------------------------------------------------------------------- synchronisation
 
 
 # The table of endpoints of the front end.
@@ -92,7 +80,6 @@ def test_events_are_flags_between_the_pipes_of_their_endpoints(endpoint: str, pi
     assert last_of(f"pto.barrier_sync [#pto.{name}<{endpoint}>]") == pto.Barrier(pipe)
 
 
-# ---------------------------------------------------------------------------------------------------- not modelled
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -145,16 +132,6 @@ def test_a_single_result_may_be_numbered_in_its_uses() -> None:
     assert last_of(body, "%c: i1, %a: i32") == pto.Arith("s", "addi", ("r", "r"), I32)
 
 
-def test_conditions() -> None:
-    node = last_of("scf.if %c {\n pto.barrier <PIPE_V>\n scf.yield\n} else {\n}", "%c: i1")
-    assert node == pto.If("c", (pto.Barrier(pto.Pipe.V),))
-
-
-@pytest.mark.parametrize("kind", ["section.vector", "section.cube"])
-def test_sections(kind: str) -> None:
-    assert last_of(f"pto.{kind} {{ pto.barrier <PIPE_V> }}") == pto.Section(kind, (pto.Barrier(pto.Pipe.V),))
-
-
 def test_names_end_with_their_region_and_may_return_after_it() -> None:
     body = "scf.if %c { %x = arith.constant 1 : i32 } else { %x = arith.constant 2 : i32 }\n%x = arith.constant 3 : i32"
     assert last_of(body, "%c: i1") == pto.Constant("x", 3, I32)
@@ -176,10 +153,6 @@ def test_a_missing_yield_is_shown_at_the_brace_that_ends_the_region() -> None:
     span = refusal("%r = scf.if %c -> (i32) { pto.barrier <PIPE_V> } else { }", "%c: i1").span
     assert span is not None
     assert span.text[span.column - 1 :] == "} else { }"
-
-
-def test_a_written_truth_value_is_a_condition() -> None:
-    assert last_of("%t = arith.constant true\nscf.if %t { }") == pto.If("t", ())
 
 
 def test_regions_one_after_the_other_do_not_count_as_nested() -> None:
@@ -210,30 +183,6 @@ def test_constants(text: str, value: float, kind: str) -> None:
     assert node == Constant("c", value, ScalarType(kind))
     assert isinstance(node, Constant)
     assert type(node.value) is type(value)
-
-
-BINARY = [
-    "addi", "subi", "muli", "minsi", "maxsi", "minui", "maxui", "andi", "ori", "xori", "divsi", "divui", "remsi",
-    "remui", "shli", "shrsi", "shrui",
-]  # fmt: skip
-PREDICATES = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
-
-
-@pytest.mark.parametrize("operation", BINARY)
-def test_integer_arithmetic(operation: str) -> None:
-    node = last_of(f"%r = arith.{operation} %a, %b : i32", "%a: i32, %b: i32")
-    assert node == Arith("r", operation, ("a", "b"), I32)
-
-
-@pytest.mark.parametrize("predicate", PREDICATES)
-def test_comparisons(predicate: str) -> None:
-    body = body_of(f"%r = arith.cmpi {predicate}, %a, %b : index\n%s = arith.xori %r, %r : i1", "%a: index, %b: index")
-    assert body[0] == Compare("r", predicate, ("a", "b"), INDEX)
-
-
-def test_select_takes_any_scalar() -> None:
-    node = last_of("%r = arith.select %c, %a, %b : f32", "%c: i1, %a: f32, %b: f32")
-    assert node == Arith("r", "select", ("c", "a", "b"), F32)
 
 
 @pytest.mark.parametrize(

@@ -158,10 +158,6 @@ def test_tokens(text: str, expected: list[tuple[TokenKind, str]]) -> None:
     assert tokens(text) == expected
 
 
-def test_case_matters() -> None:
-    assert tokens("Return") != tokens("return")
-
-
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
@@ -198,7 +194,6 @@ def test_long_blank_or_commented_tails_take_linear_time() -> None:
 
 
 # ---------------------- parameters of tile programs: what is filled in, the places of errors, and what cannot be read
-Capture = pytest.CaptureFixture[str]
 SAMPLE = PROGRAMS / "tuning" / "f32_to_bf16_tiles.pto"
 HEAD = "// castsim: parameter R = 16 in 8..32:8\n// castsim: parameter M = RINT\n"
 
@@ -256,6 +251,9 @@ def test_errors_of_the_program_are_where_the_text_has_them(tmp_path: Path) -> No
     line = text.splitlines()[span.line - 1]
     assert "${R}" in line
     assert line[span.column - 1 :].startswith("%slam")
+
+
+Capture = pytest.CaptureFixture[str]
 
 
 def test_run_takes_values(tmp_path: Path, capsys: Capture) -> None:

@@ -92,13 +92,6 @@ def test_all_fields_of_a_tile() -> None:
     assert format_type(parse_type(text)) == text
 
 
-@pytest.mark.parametrize("location", ["vec", "mat", "left", "right", "acc", "bias", "scaling"])
-def test_every_location(location: str) -> None:
-    kind = parse_type(f"!pto.tile_buf<{location}, 16x64xf32>")
-    assert isinstance(kind, TileType)
-    assert kind.location == location
-
-
 @pytest.mark.parametrize(
     ("text", "message", "legal"),
     [
@@ -308,11 +301,6 @@ def test_a_store_moves_the_valid_region(mnemonic: str, rows: int, fits: bool) ->
         parse(program(body))
     else:
         refused(TileError, body, "a part of 512 elements and a tile whose valid region 16x64 has 1024")
-
-
-def test_transfers_of_other_forms_are_left_to_others() -> None:
-    parse(program(f"%t = pto.alloc_tile : {T}\npto.tload ins(%t : {T}) outs(%t : {T})"))
-    parse(program(f"%t = pto.alloc_tile : {T}\npto.tstore ins(%t, %t : {T}, {T}) outs(%t : {T})"))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kit.paths import PROGRAMS, ROOT
+from kit.paths import ROOT
 
 from castsim import run
 from castsim.execution import input_data, run_limits
@@ -303,10 +303,3 @@ def test_the_largest_is_read_and_one_more_is_refused_with_the_limit(name: str, t
 def test_the_page_tells_the_limit(name: str) -> None:
     limits_of_page = PAGE[PAGE.index("## Limits") :]
     assert CASES[name].fact in limits_of_page
-
-
-def test_elements_are_limited_by_their_option(tmp_path: Path) -> None:
-    program = PROGRAMS / "f32_to_f16.pto"
-    assert run(program, inputs={"src": "zeros"}, max_elements=256).cycles
-    with pytest.raises(CastsimError, match="max-elements"):
-        run(program, inputs={"src": "zeros"}, max_elements=255)

@@ -119,12 +119,6 @@ end:
     )
 
 
-def test_one_line_per_input_line_with_braces() -> None:
-    text = "// nothing\n{\n  ld_l_v %V1, 0x100\n}\n\nnop"
-    printed = canonical_text(text, dialect("gaudi2"))
-    assert printed.split("\n") == ["", "ld_l_v V1, 0x100; nop; nop; nop", "", "", "", "nop; nop; nop; nop"]
-
-
 def test_places() -> None:
     found = program("nop\n  nop; nop; convert.f32 V0, V1, INT32", "gaudi")
     vpu = found.bundles[1].vpu
@@ -300,12 +294,6 @@ def test_full_bundles(generation: str) -> None:
         }
         before = TpcProgram((), (Bundle(**slots), LabelDefinition("end")))
         assert parse(print_program(before), language) == before
-
-
-def test_every_pattern_is_used_by_some_generation() -> None:
-    languages = [dialect(generation) for generation in GENERATIONS]
-    used = {form.pattern() for form in FORMS if any(available(form, language) for language in languages)}
-    assert used == {form.pattern() for form in FORMS}
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

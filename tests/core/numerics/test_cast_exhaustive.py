@@ -1,4 +1,4 @@
-"""Casts of every code of up to 16 bits and of boundary patterns of wider ones against the oracle; formats decoded."""
+"""Casts of every narrow code and of boundary patterns of wide ones against the oracle; steps between numbers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Overflow, Rounding, format_named
 from castsim.numerics.cast import cast_codes, round_to_integral_codes
 from castsim.numerics.policy import NanToFloat, Policy, abstract_policy
+from castsim.reports.cast import ordinal, ulp_distance
 
 SOURCES = [name for name in FORMATS if oracle.fmt(name).bits <= 16]
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
@@ -121,14 +122,6 @@ def test_round_to_integral(name: str) -> None:
         got = round_to_integral_codes(source, row, policy)
         expected = [oracle.round_to_integral(code, name, mode, overflow) for code in source.tolist()]
         assert_same(np.array(expected, dtype=source.dtype), got, source, name, name)
-
-
-def test_out_receives_the_result() -> None:
-    source, row = every_code("bf16"), format_named("bf16")
-    policy = abstract_policy(row, row, Rounding.RINT, Overflow.SATURATE)
-    expected = oracle.cast_array(source, "bf16", "bf16", "rint", "saturate")
-    assert cast_codes(source, row, row, policy, out=source) is source
-    assert np.array_equal(source, expected)
 
 
 MODES = [mode.value for mode in DETERMINISTIC]
@@ -282,7 +275,6 @@ SPECIFIED = {
     "E2M1X2": "e2m1", "E1M2X2": "e1m2",
 }  # fmt: skip
 """Formats of the PTO specification's table. HiF4X2 is left out: a matrix scale element that castsim does not have."""
-INTEGER_LIBRARY = {"i2": ml_dtypes.int2, "u2": ml_dtypes.uint2, "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4}
 
 
 def decoded(name: str) -> np.ndarray:
@@ -310,34 +302,23 @@ def test_oracle(name: str) -> None:
             assert np.signbit(number) == value.negative, hex(code)
 
 
-@pytest.mark.parametrize("name", LIBRARY)
-def test_dtype_libraries(name: str) -> None:
-    assert_same_numbers(decoded(name), every_code(name).view(LIBRARY[name]).astype(np.float32).astype(np.float64))
+SECOND_LIBRARIES = {
+    "i2": ml_dtypes.int2, "u2": ml_dtypes.uint2, "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4,
+    "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16,
+    "e8m0": en_dtypes.float8_e8m0, "e2m1": en_dtypes.float4_e2m1,
+}  # fmt: skip
+"""Integers of NumPy and ml_dtypes, and the formats that en_dtypes has besides ml_dtypes."""
 
 
-@pytest.mark.parametrize("name", INTEGER_LIBRARY)
-def test_narrow_integers_of_ml_dtypes(name: str) -> None:
-    assert_same_numbers(decoded(name), every_code(name).view(INTEGER_LIBRARY[name]).astype(np.int32).astype(np.float64))
-
-
-@pytest.mark.parametrize("name", ["i8", "u8", "i16", "u16"])
-def test_integers_of_numpy(name: str) -> None:
-    native = np.dtype(f"{name[0]}{int(name[1:]) // 8}")
-    assert_same_numbers(decoded(name), every_code(name).view(native).astype(np.float64))
-
-
-@pytest.mark.parametrize("name", ["e8m0", "e2m1"])
-def test_second_dtype_library(name: str) -> None:
-    """Formats that en_dtypes has besides ml_dtypes."""
-    dtype = {"e8m0": en_dtypes.float8_e8m0, "e2m1": en_dtypes.float4_e2m1}[name]
+@pytest.mark.parametrize(("name", "dtype"), [*LIBRARY.items(), *SECOND_LIBRARIES.items()])
+def test_dtype_libraries(name: str, dtype: type) -> None:
     assert_same_numbers(decoded(name), every_code(name).view(dtype).astype(np.float32).astype(np.float64))
 
 
 @pytest.mark.parametrize("name", [name for name in GFLOAT if oracle.fmt(name).bits <= 16])
 def test_gfloat(name: str) -> None:
-    assert_same_numbers(
-        decoded(name), np.array([gfloat.decode_float(GFLOAT[name], code).fval for code in oracle.codes(name)])
-    )
+    numbers = [gfloat.decode_float(GFLOAT[name], code).fval for code in oracle.codes(name)]
+    assert_same_numbers(decoded(name), np.array(numbers))
 
 
 @pytest.fixture(scope="module")
@@ -364,3 +345,41 @@ def test_pto_specification(title: str, specification: dict[str, list[dict[str, s
         else:
             assert abs(Fraction(number)) == int(row["significand"]) * Fraction(2) ** int(row["exponent"]), row
             assert np.signbit(number) == (row["sign"] == "1"), row
+
+
+OF_A_BYTE = [name for name in (*oracle.FLOATS, *oracle.INTS) if oracle.fmt(name).bits <= 8 and "@" not in name]
+
+
+@pytest.mark.parametrize("name", [*OF_A_BYTE, "f16", "bf16"])
+def test_places_are_those_in_the_sorted_list(name: str) -> None:
+    row = format_named(name)
+    values = {code: oracle.decode(code, name) for code in oracle.codes(name)}
+    numbers = {code: -value.magnitude if value.negative else value.magnitude
+               for code, value in values.items() if value.kind == "finite"}  # fmt: skip
+    place = {number: index for index, number in enumerate(sorted(set(numbers.values())))}
+    origin = place.get(0, 0)
+    for code, number in numbers.items():
+        assert ordinal(code, row) == place[number] - origin, hex(code)
+    for code, value in values.items():
+        if value.kind == "inf":
+            edge = min(place.values()) - 1 if value.negative else max(place.values()) + 1
+            assert ordinal(code, row) == edge - origin
+        elif value.kind == "nan":
+            assert ordinal(code, row) is None
+
+
+def test_wide_formats() -> None:
+    f32, f64, i64 = map(format_named, ("f32", "f64", "i64"))
+    assert ulp_distance(0x3F800000, 0x3F800001, f32) == 1
+    assert ulp_distance(0x00000001, 0x80000001, f32) == -2
+    assert ulp_distance(0x80000000, 0x00000000, f32) == 0
+    assert ulp_distance(0x7F7FFFFF, 0x7F800000, f32) == 1
+    assert ulp_distance(0x3FF0 << 48, 0x4000 << 48, f64) == 1 << 52
+    assert ulp_distance((1 << 64) - 1, 1, i64) == 2  # from -1 to 1
+
+
+def test_nan() -> None:
+    f16 = format_named("f16")
+    assert ulp_distance(0x7E00, 0xFE01, f16) == 0
+    assert ulp_distance(0x7E00, 0x3C00, f16) is None
+    assert ulp_distance(0x7C00, 0x7E00, f16) is None

@@ -1,6 +1,6 @@
-"""Element types as newer assemblers spell them: `!pto.hif8`, and 4-bit floats whose columns count pairs.
+"""Narrow element types: newer spellings, 4-bit floats whose columns count pairs, and f32 to fp8 by either back end.
 
-Expected values are those of ml_dtypes, or of exact arithmetic by the test oracle.
+Expected values are those of ml_dtypes, of exact arithmetic by the test oracle, and of docs/reference/a5.md section 4.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 import oracle_scalar
 import pytest
 from kit.cast_kernels import chip, codes, kernel, outputs
+from kit.command_output import document_of, file_of, out_of
 from kit.paths import VECTORS
 from oracle_formats import decode
 
@@ -24,7 +25,6 @@ from castsim.isa.pto.types import format_type, parse_type
 SPELLINGS = ("!pto.hif8", "!pto.f8E8M0", "!pto.f4E2M1x2", "!pto.f4E1M2x2", "!pto.hif8x2", "!pto.bf16x2")
 BYTES = dict(zip(SPELLINGS, (1, 1, 1, 1, 2, 4), strict=True))
 FP4 = {"!pto.f4E2M1x2": ("e2m1", ml_dtypes.float4_e2m1fn, 6.0), "!pto.f4E1M2x2": ("e1m2", None, 1.75)}
-OWN = VECTORS / "pto_own" / "low_precision.pto"
 SPECIAL = np.array(
     [0, -0.0, 1, -1, 0.24, 0.25, 0.26, 0.75, 1.25, 1.75, 2.5, -2.5, 3.5, 5, -5, 6, 6.5, 7, -9, 1e30, -1e30,
      np.inf, -np.inf, np.nan, -np.nan, 1e-30, -1e-30, 0.125, 0.375, 0.625, -0.625, 1.7],
@@ -39,9 +39,6 @@ def expected_fp4(values: np.ndarray, spelling: str) -> np.ndarray:
     table = {code: 0 if np.isnan(value) else oracle_scalar.cast(int(code), "bf16", name, "rint", "saturate")
              for code, value in zip(flat, values.reshape(-1).astype(np.float32), strict=True)}  # fmt: skip
     return np.array([table[code] for code in flat], np.uint8).reshape(values.shape)
-
-
-# ----------------------------------------------------------------------------------------------------------- types
 
 
 @pytest.mark.parametrize("spelling", [*SPELLINGS, "f8E4M3FN", "f8E5M2"])
@@ -69,6 +66,9 @@ def test_they_stand_wherever_an_element_type_stands(text: str, spelling: str) ->
 def test_newer_spellings_are_read_without_a_warning(spelling: str) -> None:
     program = parse(f"func.func @f(%p: !pto.ptr<{spelling}>) {{\nreturn\n}}\n", "k.pto")
     assert not program.warnings
+
+
+# ----------------------------------------------------------------------------------------------------------- types
 
 
 @pytest.mark.parametrize(("prefixed", "own"), [("!pto.f4E2M1x2", "f4E2M1x2"), ("!pto.f4E1M2x2", "f4E1M2x2")])
@@ -119,11 +119,6 @@ def test_every_byte_of_pairs_to_bf16(spelling: str, tmp_path: Path) -> None:
     wanted = np.array(exact, np.float32).reshape(8, 64)
     wanted[values == 8] = -0.0
     assert np.array_equal(results["y"], codes(wanted.astype(ml_dtypes.bfloat16)))
-
-
-def clamped_hif8(every: np.ndarray) -> np.ndarray:
-    """Codes as they are with CTRL[60] = 1 and [48] = 0: infinity becomes 2^15 of its sign, NaN 0."""
-    return np.select([every == 0x6F, every == 0xEF, every == 0x80], [0x6E, 0xEE, 0], every.astype(np.int64))
 
 
 @pytest.mark.parametrize("spelling", FP4)
@@ -202,6 +197,14 @@ def test_a_part_of_a_tile_begins_at_a_pair(tmp_path: Path) -> None:
     assert np.array_equal(found["y"], codes(wide))
 
 
+OWN = VECTORS / "pto_own" / "low_precision.pto"
+
+
+def clamped_hif8(every: np.ndarray) -> np.ndarray:
+    """Codes as they are with CTRL[60] = 1 and [48] = 0: infinity becomes 2^15 of its sign, NaN 0."""
+    return np.select([every == 0x6F, every == 0xEF, every == 0x80], [0x6E, 0xEE, 0], every.astype(np.int64))
+
+
 def test_the_own_program() -> None:
     generator = np.random.default_rng(1)
     x = generator.uniform(-9, 9, (16, 64)).astype(ml_dtypes.bfloat16)
@@ -274,3 +277,114 @@ def test_a2a3_has_none_of_them(types: tuple[str, str], tmp_path: Path) -> None:
     with pytest.raises(IllegalError, match="a2a3 has no") as caught:
         run(file, timing_only=True)
     assert caught.value.span is not None
+
+
+FORMATS = {"f8E4M3FN": ("e4m3fn", ml_dtypes.float8_e4m3fn, 448.0), "f8E5M2": ("e5m2", ml_dtypes.float8_e5m2, 57344.0)}
+OUTSIDE = {"f8E4M3FN": {np.inf: 0x7E, -np.inf: 0xFE, 1e30: 0x7E, -1e30: 0xFE},
+           "f8E5M2": {np.inf: 0x7B, -np.inf: 0xFB, 1e30: 0x7B, -1e30: 0xFB}}  # fmt: skip
+"""What the device tests of the micro back end expect; NaN gives 0 (docs/reference/a5.md section 4.2)."""
+MODES = {"RINT": "rint", "ROUND": "round", "FLOOR": "floor", "CEIL": "ceil", "TRUNC": "trunc"}
+
+
+def values(count: int, seed: int) -> np.ndarray:
+    """Numbers of every magnitude around both ranges, ties, NaN and infinities."""
+    generator = np.random.default_rng(seed)
+    found = (generator.uniform(-1, 1, count) * 2.0 ** generator.integers(-20, 20, count)).astype(np.float32)
+    found[:14] = [np.inf, -np.inf, np.nan, -np.nan, 448, 464, 465, 480, -480, 57344, 61439, 61440, -65536, -0.0]
+    return found
+
+
+def clamped(found: np.ndarray, spelling: str, rounding: str) -> np.ndarray:
+    """NaN to 0, everything else rounded and held within the range, by exact arithmetic."""
+    name = FORMATS[spelling][0]
+    every = [
+        0 if np.isnan(value) else oracle_scalar.cast(int(code), "f32", name, rounding, "saturate")
+        for value, code in zip(found.flat, codes(found).flat, strict=True)
+    ]
+    return np.array(every, np.uint8).reshape(found.shape)
+
+
+@pytest.mark.parametrize("spelling", FORMATS)
+@pytest.mark.parametrize("mode", [None, *MODES])
+@pytest.mark.parametrize("valid", [None, ((5, 50), (5, 50))])
+def test_the_micro_back_end_clamps(
+    spelling: str, mode: str | None, valid: tuple[tuple[int, int], tuple[int, int]] | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.pto"
+    words = f"rmode = #pto<round_mode {mode}>" if mode else ""
+    file.write_text(kernel(("f32", spelling), ((8, 64), (8, 64)), words, valid=valid))
+    given = values(512 if valid is None else 250, 4).reshape((8, 64) if valid is None else (5, 50))
+    _, found = outputs(file, chip("a5", backend="vpto"), {"x": given})
+    assert np.array_equal(found["y"], clamped(given, spelling, MODES[mode or "RINT"]))
+    for value, code in OUTSIDE[spelling].items():
+        assert set(found["y"][given == np.float32(value)]) <= {code}
+    if mode in (None, "RINT"):  # a second witness within the range
+        inside = np.abs(given) <= FORMATS[spelling][2]
+        assert np.array_equal(found["y"][inside], given[inside].astype(FORMATS[spelling][1]).view(np.uint8))
+
+
+@pytest.mark.parametrize("spelling", FORMATS)
+@pytest.mark.parametrize("start", [0, 1])
+def test_start_state_and_saturation_do_not_matter_to_it(spelling: str, start: int, tmp_path: Path) -> None:
+    given = values(512, 7).reshape(8, 64)
+    for words in ("", "sat_mode = #pto<saturation_mode OFF>", "satmode = #pto<saturation_mode ON>"):
+        file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), words))
+        _, found = outputs(file, chip("a5", backend="vpto", ctrl_60_at_start=start), {"x": given})
+        assert np.array_equal(found["y"], clamped(given, spelling, "rint"))
+
+
+@pytest.mark.parametrize("spelling", FORMATS)
+@pytest.mark.parametrize(("start", "overflow"), [(0, "special"), (1, "saturate")])
+def test_the_library_follows_ctrl(spelling: str, start: int, overflow: str, tmp_path: Path) -> None:
+    file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), "rmode = #pto<round_mode FLOOR>"))
+    given = values(512, 8).reshape(8, 64)
+    result, found = outputs(file, chip("a5", ctrl_60_at_start=start), {"x": given})
+    name = FORMATS[spelling][0]
+    if start:
+        wanted = clamped(given, spelling, "rint")
+    else:
+        every = [oracle_scalar.cast(int(code), "f32", name, "rint", overflow) for code in codes(given).flat]
+        wanted = np.array(every, np.uint8).reshape(8, 64)
+    finite = ~np.isnan(given)
+    assert np.array_equal(found["y"][finite], wanted[finite])
+    kept = found["y"][~finite]
+    assert all(code == 0 for code in kept) if start else np.isnan(kept.view(FORMATS[spelling][1]).astype(float)).all()
+    assert of_kind(result.warnings, WarningKind.ROUNDING)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_the_micro_back_end_clears_bit_60(start: int, tmp_path: Path) -> None:
+    """So hif8, which leaves CTRL alone, does not saturate, whatever the bit was."""
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "!pto.hif8"), ((8, 64), (8, 64))))
+    given = values(512, 9).reshape(8, 64)
+    _, found = outputs(file, chip("a5", backend="vpto", ctrl_60_at_start=start), {"x": given})
+    wanted = [
+        [oracle_scalar.cast(int(code), "f32", "hif8", "round", "special") for code in row] for row in codes(given)
+    ]
+    assert found["y"].tolist() == wanted
+
+
+@pytest.mark.parametrize("back_end", ["library", "vpto"])
+def test_reports_name_it_where_it_matters(back_end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = kernel(("f32", "f8E4M3FN"), ((8, 64), (8, 64)))
+    file = file_of(tmp_path / "k.pto", text)
+    other = file_of(tmp_path / "o.pto", kernel(("f32", "f16"), ((8, 64), (8, 64))))
+    words, others = (["run", str(path), "--timing-only", "--backend", back_end] for path in (file, other))
+    assert f"results depend on --backend {back_end}" in out_of(capsys, words)
+    assert f"backend = {back_end} (also " in out_of(capsys, [*words, "--report", "full"])
+    (choice,) = document_of(capsys, *words)["choices"]
+    (line,) = (number for number, content in enumerate(text.splitlines(), 1) if "tcvt" in content)
+    assert (choice["option"], choice["value"], choice["lines"]) == ("backend", back_end, [line])
+    assert choice["legal"] == ["library", "vpto"]
+    assert ("clamps" in choice["effect"].split("(")[0]) is (back_end == "vpto")
+    assert "backend" not in out_of(capsys, others)
+    assert "choices" not in document_of(capsys, *others)
+
+
+def test_backends_that_there_are_not(tmp_path: Path) -> None:
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "f16"), ((8, 64), (8, 64)), arch="a3"))
+    with pytest.raises(ReadError, match="a2a3 has no option 'backend'"):
+        run(file, timing_only=True, backend="vpto")
+    with pytest.raises(ReadError, match="option backend cannot be 'micro'") as caught:
+        run(file, "a5", timing_only=True, backend="micro")
+    assert caught.value.legal == ("library", "vpto")

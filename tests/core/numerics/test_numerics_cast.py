@@ -1,8 +1,9 @@
-"""Casts of codes: laws that hold for every pair, and agreement with NumPy, ml_dtypes, gfloat and en_dtypes."""
+"""Casts of codes: laws that hold for every pair, agreement with NumPy and gfloat, fields of policies, random words."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 
 import en_dtypes
 import gfloat
@@ -15,9 +16,10 @@ from kit.numerics_samples import cast, is_nan, samples, stored_mask
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Overflow, Rounding, Specials
+from castsim.machines.vliw.semantics.operands import lfsr_step
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import Scale, cast_codes, round_to_integral_codes, scale_of, scaled_cast_codes
-from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.codec import decode_to_float64, value_of
 from castsim.numerics.policy import (
     E8M0Rule,
     InfinityWrap,
@@ -25,15 +27,10 @@ from castsim.numerics.policy import (
     NanToInteger,
     Policy,
     abstract_policy,
-    legal_roundings,
 )
+from castsim.numerics.rounding import Draw, rule_of, shift_round
 
 FLOATS = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
-ML_DTYPES = {
-    "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn, "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "e5m2": ml_dtypes.float8_e5m2, "e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "e3m2": ml_dtypes.float6_e3m2fn,
-    "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn,
-}  # fmt: skip
 GFLOAT_MODES = {
     Rounding.RINT: gfloat.RoundMode.TiesToEven,
     Rounding.ROUND: gfloat.RoundMode.TiesToAway,
@@ -43,7 +40,13 @@ GFLOAT_MODES = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- other libraries
+ML_DTYPES = {
+    "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn, "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "e5m2": ml_dtypes.float8_e5m2, "e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("dst", ML_DTYPES)
 @pytest.mark.parametrize("src", ["f32", "f16", "bf16"])
 def test_nearest_even_agrees_with_ml_dtypes(src: str, dst: str) -> None:
@@ -56,6 +59,9 @@ def test_nearest_even_agrees_with_ml_dtypes(src: str, dst: str) -> None:
     assert np.array_equal(got[number], want.view(got.dtype)[number])
     if FORMATS[dst].nan_code is not None:
         assert np.array_equal(is_nan(got, FORMATS[dst]), np.isnan(want.astype(np.float32)))
+
+
+# ------------------------------------------------------------------------------------------------- other libraries
 
 
 def gfloat_info(fmt: FloatFormat) -> gfloat.FormatInfo:
@@ -96,7 +102,6 @@ def test_hif8_agrees_with_en_dtypes(src: str) -> None:
     assert np.array_equal(cast(codes, src, "hif8"), numbers.astype(en_dtypes.hifloat8).view(np.uint8))
 
 
-# ------------------------------------------------------------------------------------------------- integers
 def half_away(x: np.ndarray) -> np.ndarray:
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)  # the difference is exact
@@ -107,15 +112,15 @@ def half_up(x: np.ndarray) -> np.ndarray:
     return whole + np.where(x - whole >= 0.5, 1, np.where(x - whole < -0.5, -1, 0))
 
 
-def in_range(integer: int, fmt: IntFormat) -> int:
-    """Return the number of the format that equals an integer modulo 2**bits."""
-    return (integer - fmt.minimum) % (1 << fmt.bits) + fmt.minimum
-
-
 ROUND_FLOAT64 = {
     Rounding.RINT: np.rint, Rounding.FLOOR: np.floor, Rounding.CEIL: np.ceil, Rounding.TRUNC: np.trunc,
     Rounding.ROUND: half_away, Rounding.HALF_UP: half_up,
 }  # fmt: skip
+
+
+def in_range(integer: int, fmt: IntFormat) -> int:
+    """Return the number of the format that equals an integer modulo 2**bits."""
+    return (integer - fmt.minimum) % (1 << fmt.bits) + fmt.minimum
 
 
 @pytest.mark.parametrize("rounding", ROUND_FLOAT64)
@@ -149,6 +154,9 @@ def test_round_to_integral_agrees_with_numpy(src: str, rounding: Rounding) -> No
     if rounding is Rounding.RINT:
         number = ~np.isnan(numbers)
         assert np.array_equal(np.signbit(got)[number], np.signbit(numbers)[number])
+
+
+# ------------------------------------------------------------------------------------------------- integers
 
 
 def test_round_to_integral_refuses_what_has_no_fraction_or_no_zero() -> None:
@@ -221,42 +229,6 @@ def convert(code: int, src: str, dst: str, policy: Policy) -> int:
 
 def abstract(code: int, dst: str, rounding: Rounding | None = None, overflow: Overflow | None = None) -> int:
     return convert(code, "f32", dst, abstract_policy(FORMATS["f32"], FORMATS[dst], rounding, overflow))
-
-
-# Canonical NaN and its negative, docs/reference/formats.md section 1.
-NAN_CODES = {
-    "f64": (0x7FF8000000000000, 0xFFF8000000000000), "f32": (0x7FC00000, 0xFFC00000), "f16": (0x7E00, 0xFE00),
-    "bf16": (0x7FC0, 0xFFC0), "e4m3fn": (0x7F, 0xFF), "e4m3fnuz": (0x80, 0x80), "e5m2": (0x7E, 0xFE),
-    "e5m2fnuz": (0x80, 0x80), "e8m0": (0xFF, 0xFF), "hif8": (0x80, 0x80), "f8_143": (0x7F, 0xFF),
-    "f8_152": (0x7F, 0xFF), **dict.fromkeys(("e2m1", "e1m2", "e2m3", "e3m2"), (0, 0)),
-}  # fmt: skip
-# Largest finite value, then what IEEE 754 calls infinity: infinity, NaN, or largest finite (section 1).
-TOP_CODES = {
-    "f16": (0x7BFF, 0x7C00, 0xFC00), "bf16": (0x7F7F, 0x7F80, 0xFF80), "e4m3fn": (0x7E, 0x7F, 0xFF),
-    "e4m3fnuz": (0x7F, 0x80, 0x80), "e5m2": (0x7B, 0x7C, 0xFC), "e5m2fnuz": (0x7F, 0x80, 0x80),
-    "e2m1": (0x7, 0x7, 0xF), "e1m2": (0x7, 0x7, 0xF), "e2m3": (0x1F, 0x1F, 0x3F), "e3m2": (0x1F, 0x1F, 0x3F),
-    "hif8": (0x6E, 0x6F, 0xEF),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("dst", TOP_CODES)
-def test_infinity_and_overflow_to_float(dst: str) -> None:
-    largest, beyond, negative_beyond = TOP_CODES[dst]
-    sign = FORMATS[dst].bits - 1
-    huge = bits(3.0e38)
-    for rounding in legal_roundings(FORMATS["f32"], FORMATS[dst]):
-        if rounding in (Rounding.STOCHASTIC, Rounding.HYBRID):
-            continue
-        assert abstract(INF, dst, rounding) == beyond
-        assert abstract(NEGATIVE_INF, dst, rounding) == negative_beyond
-        assert abstract(INF, dst, rounding, SATURATE) == largest
-        assert abstract(NEGATIVE_INF, dst, rounding, SATURATE) == largest | 1 << sign
-        if dst == "bf16":
-            continue  # holds 3e38
-        assert abstract(huge, dst, rounding, SATURATE) == largest
-        assert abstract(huge, dst, rounding) == (largest if rounding in (TRUNC, ODD, FLOOR) else beyond)
-        negative = abstract(huge | 1 << 31, dst, rounding)
-        assert negative == (largest | 1 << sign if rounding in (TRUNC, ODD, CEIL) else negative_beyond)
 
 
 @pytest.mark.parametrize(
@@ -422,6 +394,15 @@ def test_random_words_belong_to_stochastic_rounding() -> None:
             cast_codes(codes, f32, f16, policy, random=random)
 
 
+# Canonical NaN and its negative, docs/reference/formats.md section 1.
+NAN_CODES = {
+    "f64": (0x7FF8000000000000, 0xFFF8000000000000), "f32": (0x7FC00000, 0xFFC00000), "f16": (0x7E00, 0xFE00),
+    "bf16": (0x7FC0, 0xFFC0), "e4m3fn": (0x7F, 0xFF), "e4m3fnuz": (0x80, 0x80), "e5m2": (0x7E, 0xFE),
+    "e5m2fnuz": (0x80, 0x80), "e8m0": (0xFF, 0xFF), "hif8": (0x80, 0x80), "f8_143": (0x7F, 0xFF),
+    "f8_152": (0x7F, 0xFF), **dict.fromkeys(("e2m1", "e1m2", "e2m3", "e3m2"), (0, 0)),
+}  # fmt: skip
+
+
 def test_nan_of_every_float_is_that_of_the_oracle() -> None:
     """Also of formats that came after the table above; those of the table agree with the oracle's row."""
     floats: list[Format] = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
@@ -433,3 +414,101 @@ def test_nan_of_every_float_is_that_of_the_oracle() -> None:
         assert NAN_CODES.get(fmt.name, (positive, negative)) == (positive, negative)
         assert (abstract(NAN, fmt.name), abstract(NEGATIVE_NAN, fmt.name)) == (positive, negative)
     assert E8M0Rule.ONNX is Policy(RINT, SPECIAL).e8m0_rule
+
+
+def test_far_values_draw_with_zero_on_request() -> None:
+    # 2**-65 of the last kept bit's weight is nonzero but far below the 32 compared bits; 3/8 is not.
+    significand = np.array([1 << 63, 3 << 62], np.uint64)
+    negative = np.zeros(2, np.uint64)
+    shift = np.array([66, 66])
+    words = np.array([0x10000000, 0x10000000], np.uint64)
+    rule = rule_of(Rounding.STOCHASTIC)
+    assert shift_round(significand, shift, negative, rule, Draw(words)).tolist() == [1, 1]
+    assert shift_round(significand, shift, negative, rule, Draw(words, far_is_zero=True)).tolist() == [0, 0]
+
+
+F32 = FORMATS["f32"]
+# docs/reference/tpc.md section 5: the polynomial that the generator's register resets to.
+POLYNOMIAL = 0x800002CC
+
+
+def by_definition(code: int, word: int, dst: FloatFormat) -> Fraction:
+    """Round the magnitude up iff the dropped bits, as a 32-bit fraction of the last kept bit, are at least the word."""
+    exact = abs(Fraction(value_of(code, F32)))
+    unit = Fraction(2) ** (dst.min_exponent - dst.fraction_bits)
+    while exact / unit >= 1 << (dst.fraction_bits + 1):
+        unit *= 2
+    kept = floor(exact / unit)
+    dropped = exact / unit - kept
+    return (kept + (dropped != 0 and floor(dropped * (1 << 32)) >= word)) * unit
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "e4m3fn", "e5m2", "e2m1"])
+def test_stochastic_rounding_is_its_definition(name: str) -> None:
+    dst = FORMATS[name]
+    assert isinstance(dst, FloatFormat)
+    rng = np.random.default_rng(6)
+    numbers = rng.uniform(-6, 6, 300) * 2.0 ** rng.integers(-30, 1, 300)
+    codes = numbers.astype(np.float32).view(np.uint32)
+    words = rng.integers(0, 1 << 32, codes.size, dtype=np.uint32)
+    words[:20], words[20:40] = 0, 0xFFFFFFFF
+    got = cast_codes(codes, F32, dst, abstract_policy(F32, dst, Rounding.STOCHASTIC, Overflow.SATURATE), random=words)
+    for code, word, result in zip(codes.tolist(), words.tolist(), got.tolist(), strict=True):
+        assert abs(Fraction(value_of(result, dst))) == by_definition(code, word, dst)
+
+
+def test_exact_values_stay_under_guard_and_follow_the_word_without() -> None:
+    one = np.full(2, 0x3F800000, np.uint32)
+    words = np.array([0, 1], np.uint32)
+    f16 = FORMATS["f16"]
+    guarded = Policy(Rounding.STOCHASTIC, Overflow.SPECIAL)
+    unguarded = Policy(Rounding.STOCHASTIC, Overflow.SPECIAL, stochastic_guard=False)
+    assert cast_codes(one, F32, f16, guarded, random=words).tolist() == [0x3C00, 0x3C00]
+    assert cast_codes(one, F32, f16, unguarded, random=words).tolist() == [0x3C01, 0x3C00]
+    assert cast_codes(one * 0, F32, f16, unguarded, random=words).tolist() == [0, 0]
+
+
+def test_words_of_n_bits_as_gfloat_has_them() -> None:
+    """Up iff fraction + bits / 2**n >= 1, which is r = 2**32 - bits * 2**(32-n).
+
+    Source: docs/reference/formats.md section 6.
+    """
+    for eighths in range(1, 8):
+        code = np.array([np.float32(1 + eighths / 8 / 1024)]).view(np.uint32)
+        for bits in range(1, 8):
+            word = np.array([(1 << 32) - bits * (1 << 29)], np.uint32)
+            policy = abstract_policy(F32, FORMATS["f16"], Rounding.STOCHASTIC)
+            got = cast_codes(code, F32, FORMATS["f16"], policy, random=word)
+            assert got[0] == 0x3C00 + (eighths + bits >= 8)
+
+
+def test_sr_rne_draws_for_normal_results_only() -> None:
+    codes = samples(F32, count=5000)
+    words = np.random.default_rng(7).integers(0, 1 << 32, codes.size, dtype=np.uint32)
+    dst = FORMATS["e5m2"]
+    mixed = Policy(Rounding.STOCHASTIC, Overflow.SPECIAL, subnormal_rounding=Rounding.RINT)
+    got = cast_codes(codes, F32, dst, mixed, random=words)
+    nearest = cast(codes, "f32", "e5m2")
+    drawn = cast_codes(codes, F32, dst, Policy(Rounding.STOCHASTIC, Overflow.SPECIAL), random=words)
+    subnormal = np.abs(codes.view(np.float32)) < 2.0**-14
+    assert np.array_equal(got, np.where(subnormal, nearest, drawn))
+    assert (nearest[subnormal] != drawn[subnormal]).any()
+
+
+def test_sixteen_bit_register_of_the_literature_has_full_period() -> None:
+    # The textbook Galois register: taps 16, 14, 13, 11, mask 0xB400, start 0xACE1, period 65535.
+    first = state = np.array([0xACE1], np.uint32)
+    seen = set()
+    while int(state[0]) not in seen:
+        seen.add(int(state[0]))
+        state = lfsr_step(state, 0xB400)
+    assert state == first
+    assert len(seen) == 65535
+
+
+def test_a_step_divides_by_x() -> None:
+    """The step multiplies back to the old state: shift left, and reduce when the polynomial's top bit came in."""
+    state = np.random.default_rng(8).integers(0, 1 << 32, 64, dtype=np.uint32)
+    for before, after in zip(state.tolist(), lfsr_step(state, POLYNOMIAL).tolist(), strict=True):
+        fell_out = after >> 31  # the polynomial's top bit is set only where a 1 fell out
+        assert (after ^ (POLYNOMIAL if fell_out else 0)) << 1 | fell_out == before
