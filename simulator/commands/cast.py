@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castsim.commands.option_parsers import assignments, refuse_given, take_words
+from castsim.commands.option_parsers import assignments, given_of, refuse_given, take_words
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.outcomes import Judge
 from castsim.isa.dataclass import replace
@@ -54,7 +54,7 @@ CHIP_WORDS = ("none", "rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
 """Rounding modes as instruction sets name them, in addition to those of the abstract cast."""
 
 
-def _request(options: Namespace) -> ValueCastRequest:
+def _request_of(options: Namespace) -> ValueCastRequest:
     """Return the request that the options describe.
 
     Raises:
@@ -324,22 +324,20 @@ STRING = "string"
 """The name for text in place of a format."""
 
 
-def cast_strings(options: Namespace) -> CommandOutcome:
+def cast_strings(src_name: str, dst_name: str, texts: Sequence[str]) -> CommandOutcome:
     """Read numbers from text, or write them as text.
 
     Raises:
         ReadError: the operator leaves the text undefined, or an option does not apply to text.
     """
-    names = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "option")
-    refuse_given(options, names, "does not apply to casts from or to text")
-    src, dst = (None if name.lower() == STRING else format_spelled(name) for name in (options.src, options.dst))
-    rows = [_row(text, src, dst) for text in options.values]
-    document = {"source_format": options.src.lower(), "destination_format": options.dst.lower(), "results": rows}
+    src, dst = (None if name.lower() == STRING else format_spelled(name) for name in (src_name, dst_name))
+    rows = [_row(text, src, dst) for text in texts]
+    document = {"source_format": src_name.lower(), "destination_format": dst_name.lower(), "results": rows}
 
     def text(_: int) -> Any:
         from castsim.reports.cast_text import string_table  # noqa: PLC0415 - rich, only if printed
 
-        return string_table(options.src.lower(), options.dst.lower(), rows)
+        return string_table(src_name.lower(), dst_name.lower(), rows)
 
     return CommandOutcome(document, text)
 
@@ -367,8 +365,10 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError: the target or the format lacks the pair or mode.
     """
     if STRING in (options.src.lower(), options.dst.lower()):
-        return cast_strings(options)
-    table = cast_values(_request(options))
+        names = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "option")
+        refuse_given(given_of(options, *names), "does not apply to casts from or to text")
+        return cast_strings(options.src, options.dst, options.values)
+    table = cast_values(_request_of(options))
 
     def text(_: int) -> Any:
         from castsim.reports.cast_text import cast_text  # noqa: PLC0415 - rich, only if printed

@@ -28,7 +28,7 @@ from castsim.tools.advise.suggestions import (
     TRIES,
     ProposedChange,
     Rejection,
-    RunConfig,
+    SearchConfig,
     Suggestion,
     SuggestionEvidence,
 )
@@ -387,7 +387,7 @@ def advise(
         CastsimError, EngineError: the unchanged program is refused, for example for a race.
         ReadError: an input or a range belongs to no argument.
     """
-    setting = RunConfig(
+    setting = SearchConfig(
         None if target is None else str(target), entry, args or {}, inputs or {}, options or {}, ranges or {}, tries,
         seconds,
     )  # fmt: skip

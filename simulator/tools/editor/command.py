@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from castsim.commands.option_parsers import headers_of, macros_of, scalars_of
+from castsim.commands.kernels import KernelOptions
+from castsim.commands.option_parsers import scalars
 from castsim.commands.outcome import CommandOutcome
 from castsim.isa.errors import installed, missing_package
 from castsim.targets.loader import load_target
@@ -20,9 +21,9 @@ def execute(options: Namespace) -> CommandOutcome:
         raise missing_package("castsim lsp", "pygls", "lsp")
     if options.target is not None:
         load_target(options.target)
-    args = scalars_of(options)
+    args, kernel = scalars(options.args), KernelOptions.of(options)
     from castsim.tools.editor.program_slice import Settings  # noqa: PLC0415 - pygls may be missing
     from castsim.tools.editor.server import serve  # noqa: PLC0415 - as above
 
-    serve(Settings(options.target, args, macros_of(options), tuple(map(str, headers_of(options)[0]))))
+    serve(Settings(options.target, args, kernel.macro_texts(), tuple(map(str, kernel.header_folders()))))
     return CommandOutcome({}, lambda _: "")

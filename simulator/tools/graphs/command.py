@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalars_of
+from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalars
 from castsim.commands.outcome import CommandOutcome, write_program
 from castsim.commands.run_views import check_file, write_page
 from castsim.engines import ENGINES
@@ -33,22 +33,22 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     if options.engine is not None and options.engine not in ENGINES:
         raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
-    html: str | None = getattr(options, "html", None)  # that of `castsim run`
+    given = vars(options).get  # `castsim run` has a page, but lacks others
+    html: str | None = given("html")
     if html is not None:
         check_file("--html", html)
     target, setting = load_target(options.target), assignments("--option", options.options)
     setting_of(target, setting)  # refused before the graph is read
     most = MOST_ELEMENTS if options.max_elements is None else positive("--max-elements", options.max_elements)
-    graph = read_graph(Path(options.program), options.tosa_version)
+    graph = read_graph(Path(options.program), given("tosa_version"))
     names = [port.name for port in graph.inputs]
-    sizes = scalars_of(options, [str(extent) for port in graph.inputs for extent in port.shape])
+    sizes = scalars(options.args, [str(extent) for port in graph.inputs for extent in port.shape])
     inputs = make_tensors(graph, assignments("--in", options.inputs, names), sizes, most)
-    folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
-    with stage_progress(options) as progress:
+    folder, programs = output_folder(options.out), output_folder(given("emit"), "--emit")
+    limits = limits_of(options.max_walk, options.max_statements)
+    with stage_progress(options.quiet, options.json) as progress:
         documented = options.json is not None or html is not None
-        run = run_graph(
-            graph, target, inputs, progress, options.engine, setting, limits_of(options), most, refuted=documented
-        )
+        run = run_graph(graph, target, inputs, progress, options.engine, setting, limits, most, refuted=documented)
     files = _write_outputs(run, folder)
     emitted = _write_programs(run, programs)
 
@@ -58,7 +58,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
         write_page(html, graph_page(run, files, emitted, document))
 
-    accepted = run.conforms or (options.accept_samples and not run.refuted)
+    accepted = run.conforms or (given("accept_samples") and not run.refuted)
     return CommandOutcome(document, lambda _: graph_text(run, files, emitted), code=0 if accepted else 1)
 
 

@@ -5,46 +5,20 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from castsim.commands.command_line import parser_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.isa.dataclass import replace
-from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.errors import CastsimError
 from castsim.running.loaded import LoadRequest
 from castsim.tools.check.checking import Finding, of_error, of_errors
 from castsim.tools.graphs.graph_execution import read_graph
 
-if TYPE_CHECKING:
-    pass
 
+def execute(options: Namespace) -> CommandOutcome:
+    """Run a graph with the options that `castsim graph` shares with `castsim run`; see `castsim graph`."""
+    from castsim.tools.graphs import command  # noqa: PLC0415 - loads the planner, which a check does without
 
-_OF_GRAPHS = frozenset((
-    "program", "target", "inputs", "args", "out", "summary", "html", "engine", "options", "json", "quiet", "max_walk",
-    "max_statements", "max_elements", "max_file_bytes", "max_memory",
-))  # fmt: skip
-"""Options of `castsim run` that apply to a graph."""
-
-
-def execute_run(options: Namespace, run: object) -> CommandOutcome:
-    """Run the graph that `castsim run` was given; `run` would run a program.
-
-    Raises:
-        ReadError: an option does not apply to a graph, or no target is named; otherwise see `execute`.
-    """
-    del run
-    if options.target is None:
-        raise ReadError("a graph does not declare a target", legal=("--target T",))
-    parser = parser_of("run")
-    for name, value in vars(options).items():
-        if name not in _OF_GRAPHS and value != parser.get_default(name):
-            raise ReadError(
-                f"--{name.replace('_', '-')} applies to programs; write those of this graph with "
-                "`castsim graph --emit DIR` and run them"
-            )
-    from castsim.tools.graphs.command import execute  # noqa: PLC0415 - loads the planner, which a check does without
-
-    return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None, "accept_samples": False}))
+    return command.execute(options)
 
 
 def findings_of(path: Path, text: str | None, request: LoadRequest) -> Iterator[Finding]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from, output_folder
+from castsim.commands.option_parsers import assignments, given_of, integer_from, output_folder
 from castsim.commands.outcome import STDOUT, CommandOutcome, plain, write_program
 from castsim.commands.run_views import (
     check_page,
@@ -38,6 +38,7 @@ from castsim.tools.quantise.quantisation import BLOCK_FORMATS, BlockFormat, bloc
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.execution.timing import ProgressCallback
     from castsim.tools.lowering.conformance import LoweredMatrix
 
 
@@ -119,27 +120,30 @@ def execute(options: Namespace) -> CommandOutcome:
     if blocks is not None:
         return _to_blocks(options, blocks)
     if every:
-        return _lower_matrix(options, **_extent(options))
+        return _lower_matrix(options, **_extent(options.rows, options.cols, options.steps))
     if options.dst is None:
         raise ReadError(
             "lower takes SRC and DST, or --spec without them",
             legal=("lower SRC DST --target T", "lower --spec S --target T"),
         )
-    refuse_workers(options, "several processes need all casts of --spec; leave out SRC and DST")
-    check_page(options, {"--out": options.out})
-    _check_suffix(options)
-    cast_answer = _answered(options, _request(options))
+    given = given_of(options, "workers", "scheduler", "ledger")
+    refuse_workers(given, "several processes need all casts of --spec; leave out SRC and DST")
+    check_page(options.html, {"--json": options.json, "--out": options.out})
+    _check_suffix(options.out, options.target)
+    values, request = assignments("--option", options.options), _request_of(options)
+    with stage_progress(options.quiet, options.json) as progress:
+        cast_answer = _answered(request, options.via, values, progress)
     if options.out not in (None, STDOUT) and cast_answer.text is not None:
         write_program(Path(options.out), cast_answer.text)
 
-    write_page_of(options, "castsim.tools.lowering.page", cast_answer, options.out)
+    write_page_of(options.html, "castsim.tools.lowering.page", cast_answer, options.out)
 
     def text(_: int) -> RenderableType:
         from castsim.tools.lowering.report import lower_text  # noqa: PLC0415 - rich, only if printed
 
         if options.out == STDOUT and cast_answer.text is not None:
             return plain(cast_answer.text.rstrip("\n"))
-        return with_note(lower_text(cast_answer, options.out), options)
+        return with_note(lower_text(cast_answer, options.out), options.html)
 
     document = answer_document(cast_answer, options.out)
     return CommandOutcome(document, text, code=1 if cast_answer.plan.verdict is Verdict.DIFFERS else 0)
@@ -156,24 +160,24 @@ def block_format_of(text: str | None) -> BlockFormat | None:
     return block_fmt if block_fmt.name in BLOCK_FORMATS else None
 
 
-def _check_suffix(options: Namespace) -> None:
+def _check_suffix(out: str | None, name: str) -> None:
     """Reject an output file whose suffix is that of the other language.
 
     Raises:
         ReadError: the suffix does not fit, or the target does not exist.
         IllegalError: the target is a specification.
     """
-    suffix = "" if options.out is None else Path(options.out).suffix
+    suffix = "" if out is None else Path(out).suffix
     if suffix not in (TILE_SUFFIX, *ASSEMBLY_SUFFIXES):
         return
-    target = load_target(options.target)
+    target = load_target(name)
     own = (TILE_SUFFIX,) if target.has_tiles else ASSEMBLY_SUFFIXES
     if suffix not in own:
-        message = f"--out {options.out}: programs for {target.name} are {own[0]} files"
+        message = f"--out {out}: programs for {target.name} are {own[0]} files"
         raise ReadError(message, legal=(f"--out FILE{own[0]}",))
 
 
-def _request(options: Namespace) -> CastRequest:
+def _request_of(options: Namespace) -> CastRequest:
     spec, version, attributes = parse_specification(options.spec or "exact")
     return CastRequest(
         src=format_spelled(options.src).name,
@@ -184,48 +188,48 @@ def _request(options: Namespace) -> CastRequest:
         attributes=attributes,
         rounding=options.rounding,
         saturate=options.saturate,
-        **_extent(options),
+        **_extent(options.rows, options.cols, options.steps),
     )
 
 
-def _extent(options: Namespace) -> dict[str, int]:
-    rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
-    steps = integer_from("--steps", options.steps)
+def _extent(rows: str, cols: str, most_steps: str) -> dict[str, int]:
+    extent = {"rows": integer_from("--rows", rows), "cols": integer_from("--cols", cols)}
+    steps = integer_from("--steps", most_steps)
     if steps > MOST_STEPS:
         raise ReadError(
             f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further step multiplies the "
             "search by the number of casts of the target",
             legal=[str(number + 1) for number in range(MOST_STEPS)],
         )
-    return {"rows": rows, "cols": cols, "steps": steps}
+    return {**extent, "steps": steps}
 
 
-def _answered(options: Namespace, request: CastRequest) -> Answer:
+def _answered(
+    request: CastRequest, via: Sequence[str] | None, values: Mapping[str, str], progress: ProgressCallback
+) -> Answer:
     """Return the answer to a request.
 
     Raises:
         ReadError: the shape has more elements than can be simulated.
         TileError: no program of the target fits this shape; the message names --rows, --cols and values that run.
     """
-    values = assignments("--option", options.options)
-    with stage_progress(options) as progress:
 
-        def make(cast_request: CastRequest) -> Answer:
-            if options.via:
-                return answer_through(cast_request, options.via, progress, options=values)
-            return answer(cast_request, progress, options=values)
+    def make(cast_request: CastRequest) -> Answer:
+        if via:
+            return answer_through(cast_request, via, progress, options=values)
+        return answer(cast_request, progress, options=values)
 
-        target = load_target(request.target)
-        if not target.has_tiles:
-            _check_elements(request.rows, request.cols)
-        try:
-            return make(request)
-        except TileError as error:
-            raise TileError(
-                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} can convert a tile of this "
-                f"shape: {error.message}",
-                legal=_going(request, make),
-            ) from None
+    target = load_target(request.target)
+    if not target.has_tiles:
+        _check_elements(request.rows, request.cols)
+    try:
+        return make(request)
+    except TileError as error:
+        raise TileError(
+            f"--rows {request.rows} --cols {request.cols}: no program for {target.name} can convert a tile of this "
+            f"shape: {error.message}",
+            legal=_going(request, make),
+        ) from None
 
 
 _SOURCES = ("f32", "f16", "bf16")
@@ -280,21 +284,22 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
         raise ReadError("the matrix covers all attributes; give only the specification and its version")
-    workers, ledger = workers_of(options), ledger_of(options)
+    workers = workers_of(options.workers, options.scheduler)
+    ledger = ledger_of(options.ledger, {"--json": options.json, "--html": options.html})
     folder = output_folder(options.out)
     values = assignments("--option", options.options)
-    with resume_hint(ledger), stage_progress(options) as progress:
+    with resume_hint(ledger), stage_progress(options.quiet, options.json) as progress:
         lowered_cells = lower_all(
             spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
             workers=workers, ledger=ledger, progress=progress,
         )  # fmt: skip
     files = [None] * len(lowered_cells.cells) if folder is None else _write_programs(lowered_cells, folder)
-    write_page_of(options, "castsim.tools.lowering.page", lowered_cells.matrix)
+    write_page_of(options.html, "castsim.tools.lowering.page", lowered_cells.matrix)
 
     notes = [] if folder is None else [f"{sum(map(bool, files))} programs written to {folder}"]
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        return matrix_report(lowered_cells.matrix, options, *notes, summary=summary)
+        return matrix_report(lowered_cells.matrix, options.html, *notes, summary=summary)
 
     differs = any(lowered.entry.verdict is Verdict.DIFFERS for lowered in lowered_cells.cells)
     document = lowered_matrix_document(lowered_cells, files)
@@ -308,7 +313,7 @@ def _check_matrix(options: Namespace) -> None:
             raise ReadError(f"{name} applies to one cast, not to a specification", legal=("lower SRC DST ...",))
     if options.out == STDOUT:
         raise ReadError("--out -: needs a folder, because each cast becomes a file", legal=("--out DIR",))
-    check_page(options, {"--out": options.out})
+    check_page(options.html, {"--json": options.json, "--out": options.out})
 
 
 def _write_programs(lowered_cells: LoweredMatrix, folder: Path) -> list[str | None]:

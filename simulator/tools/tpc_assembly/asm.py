@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from castsim.commands.kernels import compiled_of
-from castsim.commands.option_parsers import HEADERS, refuse
+from castsim.commands.kernels import KernelOptions, compiled_of
+from castsim.commands.option_parsers import refuse
 from castsim.commands.outcome import CommandOutcome, plain, write_out
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
@@ -83,9 +83,16 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError, IllegalError: an option or the text is wrong, or an instruction has no encoding.
         TargetDataError: a bad target description.
     """
+    kernel = KernelOptions.of(options)
     if options.file.endswith(KERNEL_SUFFIX):
-        return _kernel(options)
-    refuse(options, HEADERS, options.file, (KERNEL_SUFFIX,))
+        source, compiled = compiled_of(options.file, options.target, kernel)
+        shown_text = language_module(C).kernel_text(compiled, in_order=options.text)
+        written = write_out(options.out, shown_text.encode(), options.file)
+        document = {"file": source.file, "target": compiled.target.name, "text": shown_text, "output": json_of(written)}
+        return CommandOutcome(
+            document, lambda _: plain(shown_text.rstrip("\n")) if written is None else f"{written}: assembly"
+        )
+    refuse(kernel.headers, options.file, (KERNEL_SUFFIX,))
     file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
     target, encoding = _target(options.target, text, file)
     if options.text:
@@ -103,15 +110,6 @@ def execute(options: Namespace) -> CommandOutcome:
         return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)
 
     return CommandOutcome(document, shown)
-
-
-def _kernel(options: Namespace) -> CommandOutcome:
-    """Compile a kernel in C, to bundles or to one instruction a line."""
-    source, compiled = compiled_of(options, options.file)
-    shown = language_module(C).kernel_text(compiled, in_order=options.text)
-    written = write_out(options.out, shown.encode(), options.file)
-    document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
-    return CommandOutcome(document, lambda _: plain(shown.rstrip("\n")) if written is None else f"{written}: assembly")
 
 
 def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:

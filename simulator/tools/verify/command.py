@@ -42,7 +42,7 @@ def execute(options: Namespace) -> CommandOutcome:
         EngineError: a worker runs another version or dies.
         KeyboardInterrupt: the verification was interrupted; the record is saved.
     """
-    path, workers = _record_path(options), workers_of(options)
+    path, workers = _record_path(options.record, resume=options.resume), workers_of(options.workers, options.scheduler)
     if options.substitutions or options.lowering:
         execution = _execute_substitutions if options.substitutions else _execute_lowering
         return execution(options, path, workers)
@@ -53,7 +53,7 @@ def execute(options: Namespace) -> CommandOutcome:
     try:
         if path is not None:
             record.save(path)  # now, so that a long run does not end with nowhere to write
-        with verification_progress(options, record) as observer:
+        with verification_progress(record, quiet=options.quiet, json=options.json) as observer:
             verify(
                 record,
                 workers=workers.count,
@@ -68,15 +68,15 @@ def execute(options: Namespace) -> CommandOutcome:
     return CommandOutcome(document, lambda _: verify_text(record, path), code=1 if record.mismatches else 0)
 
 
-def _record_path(options: Namespace) -> Path | None:
-    if options.record is None:
-        if options.resume:
+def _record_path(name: str | None, *, resume: bool) -> Path | None:
+    if name is None:
+        if resume:
             raise ReadError("--resume continues a record; name it with --record FILE")
         return None
-    path = Path(options.record)
-    if options.resume and not path.exists():
+    path = Path(name)
+    if resume and not path.exists():
         raise ReadError(f"record '{path}' does not exist; leave out --resume to start it")
-    if path.exists() and not options.resume:
+    if path.exists() and not resume:
         raise ReadError(f"record '{path}' already exists; continue it with --resume, or name another --record")
     return path
 
@@ -202,7 +202,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         other = _other_than(record, options, spec, version, samples, seed)
         if other is not None:
             raise ReadError(f"record '{path}' covers different {other}; continue it with --resume alone")
-    with stage_progress(options) as progress:
+    with stage_progress(options.quiet, options.json) as progress:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
     return CommandOutcome(
@@ -267,7 +267,7 @@ def _execute_substitutions(options: Namespace, path: Path | None, workers: Worke
         record = _resumed_substitutions(path, wanted)
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
-    with stage_progress(options) as progress:
+    with stage_progress(options.quiet, options.json) as progress:
         save = None if path is None else lambda: record.save(path)
         verify_substitutions(record, asked, save, progress, workers)
 

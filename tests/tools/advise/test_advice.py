@@ -41,7 +41,7 @@ from castsim.numerics.policy import abstract_policy
 from castsim.tools.advise import equivalence
 from castsim.tools.advise.advice_search import Advice
 from castsim.tools.advise.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
-from castsim.tools.advise.suggestions import RunConfig, Suggestion, SuggestionEvidence
+from castsim.tools.advise.suggestions import SearchConfig, Suggestion, SuggestionEvidence
 from castsim.tools.reference import schema as registry
 
 IN_CI = ("f32_to_i8_own_barriers.pto", "a5_f32_to_e4m3fn_padded.pto", "tpc_i8_f32_mediator_gaudi.tpc")
@@ -310,7 +310,7 @@ def test_store_barriers_between_overlapping_stores_stay(
     monkeypatch.setattr(equivalence, "expand_source", lambda *_: text)
     source = Source(str(write(tmp_path, text)), Language.TILES, text)
     found = list(
-        equivalence.without_store_barriers(equivalence.original(source, RunConfig(target="a5", args={"n": 0})))
+        equivalence.without_store_barriers(equivalence.original(source, SearchConfig(target="a5", args={"n": 0})))
     )
     assert bool(found) == offered
 
@@ -381,7 +381,7 @@ def test_nothing_is_proven_of_another_program(name: str) -> None:
     text = row_loop(extra=adds).replace("    scf.for", scalars)
     other = text.replace(*MUTATIONS[name])
     assert other != text
-    setting = RunConfig()
+    setting = SearchConfig()
     before = original(Source("k.pto", Language.TILES, text), setting)
     same = Source("k.pto", Language.TILES, text.replace("%a ", "%first ").replace("%a,", "%first,"))
     assert proven(before, setting.loaded(same))
@@ -431,7 +431,7 @@ def test_ranges_are_kept(fmt: str) -> None:
 def test_a_warning_that_the_program_has_already_hides_no_advice(tmp_path: Path) -> None:
     """A saturation without effect is warned of at every cast: a body that is written twice says it twice."""
     text = (PROGRAMS / "a5_f32_to_e4m3fn_padded.pto").read_text()
-    plain = RunConfig()
+    plain = SearchConfig()
     before = original(Source("x.pto", Language.TILES, text), plain)
     marked = replace(before.loaded.executed, warnings=())
     kind, other = WarningKind.SATURATION, WarningKind.ROUNDING
