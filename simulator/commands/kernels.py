@@ -60,15 +60,6 @@ class KernelOptions:
     core: str | None = None
     unscheduled: bool = False
 
-    @classmethod
-    def of(cls, options: Namespace) -> KernelOptions:
-        """Return those that a command has."""
-        given = {name: value for name, value in vars(options).items() if name in cls.__slots__ and value is not None}
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
-        }
-        return cls(**values)
-
     @property
     def launch(self) -> dict[str, str | tuple[str, ...] | None]:
         """The options of the launch of a kernel in C."""

@@ -7,8 +7,10 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from castsim.execution.run_limits import MAX_ELEMENTS, Limits
+from castsim.isa.dataclass import fields
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError
 from castsim.isa.reading import file_limit, limit_of
 
@@ -18,6 +20,7 @@ _MOST_DIGITS = 300
 _LIMIT_DIGITS = 1000
 """Maximum number of digits of a limit; Python refuses to convert 5,000 digits."""
 _LEVELS = ("1", "2", "3")
+Typed = TypeVar("Typed")
 LAST_PORT = 65535
 """Largest port number: port numbers have 16 bits."""
 _LAST_MACHINE = 0xFFFF
@@ -199,6 +202,19 @@ def refuse(given: Mapping[str, str | Sequence[str] | None], program: str | None,
 
 _DESTINATIONS = {"in": "inputs", "arg": "args", "option": "options"}
 """Options whose name in a namespace differs."""
+
+
+def options_as(kind: type[Typed], options: Namespace, **more: object) -> Typed:
+    """Return options as an object of a dataclass, whose fields have their names; `more` are further fields.
+
+    Options that were not given, or that the command lacks, have the defaults of the fields; lists become tuples.
+    """
+    values = dict(more)
+    for option in fields(cast(Any, kind)):
+        value = getattr(options, option.name, None)
+        if value is not None:
+            values[option.name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
 
 
 def given_of(options: Namespace, *names: str) -> dict[str, object]:

@@ -15,6 +15,7 @@ from castsim.commands.option_parsers import (
     assignments,
     level_of,
     machine_number,
+    options_as,
     output_folder,
     refuse,
     refuse_given,
@@ -60,7 +61,9 @@ def execute(options: Namespace) -> CommandOutcome:
     if language_of(program) == GRAPH:
         return _run_graph(options)
     words = (program,) if fragment is None else ("-e", options.execute)
-    kernel, outputs = KernelOptions.of(options), _outputs_of(options, words)
+    inputs = ("--timing-only",) if options.timing_only else [word for text in options.inputs for word in ("--in", text)]
+    kernel = options_as(KernelOptions, options)
+    outputs = options_as(RunOutputs, options, command=command_words(options, words), input_words=tuple(inputs))
     config = _config_of(options, program, kernel)
     if fragment is None:
         return run_program(config, kernel, outputs)
@@ -150,29 +153,6 @@ def command_words(options: Namespace, program: tuple[str, ...]) -> tuple[str, ..
         for value in given if isinstance(given, list) else [given]:
             words += [] if value is None else [option, str(value)]
     return tuple(words)
-
-
-def _outputs_of(options: Namespace, program: tuple[str, ...]) -> RunOutputs:
-    inputs = [word for text in options.inputs for word in ("--in", text)]
-    return RunOutputs(
-        html=options.html,
-        json=options.json,
-        out=options.out,
-        trace=options.trace,
-        emit_sync=options.emit_sync,
-        timeline=options.timeline,
-        window=options.window,
-        report=options.report,
-        what_if=options.what_if,
-        facts=options.facts,
-        lint=options.lint,
-        show_sync=options.show_sync,
-        partial=options.partial,
-        quiet=options.quiet,
-        all_entries=options.all_entries,
-        command=command_words(options, program),
-        input_words=("--timing-only",) if options.timing_only else tuple(inputs),
-    )
 
 
 # A run, whatever asked for it.

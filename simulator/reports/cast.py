@@ -2,66 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from castsim.execution.outcomes import Outcome
-from castsim.isa.dataclass import dataclass, field
-from castsim.isa.errors import Warnings
-from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, TaperedFormat
+from castsim.isa.formats import Format
 from castsim.machines.mechanisms import CastForm
-from castsim.numerics.codec import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
-from castsim.reports.numbers import Number, bits_text, ends_document, json_value
+from castsim.reports.numbers import bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
-from castsim.targets.loader import Target
+from castsim.running.value_casts import Accepted, CastResultRow, CastResults, ordinal
 
 if TYPE_CHECKING:
-    from castsim.running.acceptance import AcceptanceSets, SpecifiedCast
-
-# The results that specifications accept for single values: rows beside those of targets, as data and as JSON.
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """Results that a specification accepts for one value, the `number`-th of the request.
-
-    Every code if `anything`; otherwise the numbers from `lowest` to `highest` and `further`, codes with their values
-    (None: no such number), and every NaN if `nan`.
-    """
-
-    number: int
-    cast: SpecifiedCast
-    lowest: tuple[int, Number] | None
-    highest: tuple[int, Number] | None
-    further: tuple[int, Number] | None
-    nan: bool
-    anything: bool
-
-    @property
-    def kind(self) -> str:
-        """The form of the set: exact, interval, class (NaN only) or any."""
-        if self.anything:
-            return "any"
-        if self.lowest is None:
-            return "class"
-        return "exact" if self.lowest == self.highest and self.further is None and not self.nan else "interval"
-
-
-def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted:
-    """Return the accepted results for one element of the sets."""
-    anything, nan = bool(sets.anything[number]), bool(sets.nan[number])
-    if anything or not sets.numbers[number]:
-        return Accepted(number, cast, None, None, None, nan, anything)
-    low, high, further = (
-        (int(codes[number]), value_of(int(codes[number]), sets.dst))
-        for codes in (sets.lowest, sets.highest, sets.further)
-    )
-    return Accepted(number, cast, low, high, None if further in (low, high) else further, nan, anything)
+    pass
 
 
 class AcceptedResults(Keys):
@@ -86,152 +40,11 @@ def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
     return AcceptedResults.of(row, input_bits=input_bits, **ends_document((row.lowest, row.highest, row.further), dst))
 
 
-# The distance between two results, in steps from one number of the format to the next.
-
-
-def ulp_distance(first: int, second: int, fmt: Format) -> int | None:
-    """Return the number of steps from one code's number up to another's, negative for steps down.
-
-    Both zeros are one number, infinity is one step beyond the largest. Between two NaNs it is 0, between NaN and a
-    number it is None.
-    """
-    left, other = ordinal(first, fmt), ordinal(second, fmt)
-    if left is None or other is None:
-        return 0 if left is other else None
-    return other - left
-
-
-def ordinal(code: int, fmt: Format) -> int | None:
-    """Return the position of a number among the numbers of its format; zero (or code 0) is at 0; None for NaN."""
-    value = value_of(code, fmt)
-    if isinstance(fmt, IntFormat):
-        return int(value)
-    if math.isnan(value):
-        return None
-    magnitude = code & ~fmt.sign_bit if fmt.signed else code
-    position = _tapered_place(magnitude, fmt) if isinstance(fmt, TaperedFormat) else magnitude
-    return -position if fmt.signed and code & fmt.sign_bit else position
-
-
-def _tapered_place(magnitude: int, fmt: TaperedFormat) -> int:
-    if magnitude == 0:
-        return 0
-    codes, places = _tapered_places(fmt)
-    index = bisect_right(codes, magnitude) - 1
-    return places[index] + magnitude - codes[index]
-
-
-@lru_cache(maxsize=8)
-def _tapered_places(fmt: TaperedFormat) -> tuple[list[int], list[int]]:
-    """Return the first code of every binade, rising, and that code's rank among the positive numbers."""
-    position, positions = 1, {}
-    for binade in sorted(fmt.binades, key=lambda binade: binade.exponent):
-        positions[binade.first_code] = position
-        position += 1 << binade.fraction_bits
-    codes = sorted(positions)
-    return codes, [positions[code] for code in codes]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceValue:
-    """One value to cast: its text, and the code of the source format for it.
-
-    `exact` is False if the text names a number that the source format does not have.
-    """
-
-    text: str
-    code: int
-    value: Number
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ValueCastRequest:
-    """The values to cast and the modes; empty modes mean the default.
-
-    `abstract` requests the cast without a chip, in addition to those of `targets`. If `lenient`, targets without
-    the cast are skipped. `specified` are the specifications that judge the results.
-    """
-
-    src: Format
-    dst: Format
-    sources: tuple[SourceValue, ...]
-    targets: tuple[Target, ...]
-    roundings: tuple[str, ...]
-    overflows: tuple[Overflow, ...]
-    saturation: Saturation | None
-    scratch: bool
-    abstract: bool
-    lenient: bool
-    specified: tuple[SpecifiedCast, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CastResultRow:
-    """One value under one target and mode; `target` None is the abstract cast.
-
-    `asked` is the requested rounding (None: the default); the other modes are those in force. `ulps` is the
-    distance from the abstract cast with the requested rounding; None between NaN and a number. `accepted_by` maps
-    each specification to whether it accepts the result; `outcome` is the effect on the value. `forms` are those of the
-    target's tile casts that give this result; empty if there is only one form.
-    """
-
-    source: SourceValue
-    target: str | None
-    asked: str | None
-    rounding: str
-    overflow: str
-    saturation: str | None
-    code: int
-    value: Number
-    ulps: int | None = 0
-    accepted_by: Mapping[str, bool] = field(default_factory=dict)
-    outcome: Outcome = Outcome.EXACT
-    forms: tuple[CastForm, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The target, and the form if other forms give another result; `abstract` without a target."""
-        if self.target is None:
-            return "abstract"
-        return f"{self.target} {self.forms[0]}" if len(self.forms) == 1 else self.target
-
-    def form_of(self, other: CastResultRow) -> bool:
-        """Return whether this row is another form of the same cast, on the same target with the same rounding."""
-        same = (self.target, self.asked) == (other.target, other.asked)
-        return same and bool(self.forms) and not set(self.forms) & set(other.forms)
-
-    @property
-    def inexact(self) -> bool:
-        """Whether the result differs from the value that was cast."""
-        return self.outcome is not Outcome.EXACT
-
-
-@dataclass(frozen=True, slots=True)
 class Skipped(Keys):
     """A target that was skipped."""
 
     target: str = says("Its name.")
     reason: str = says("The reason.")
-
-
-@dataclass(frozen=True, slots=True)
-class CastResults:
-    """All rows, value by value, deviations of targets from the request, skipped targets, and the accepted results."""
-
-    request: ValueCastRequest
-    rows: tuple[CastResultRow, ...]
-    warnings: Warnings
-    skipped: tuple[Skipped, ...] = ()
-    accepted: tuple[Accepted, ...] = ()
-
-    def differences(self) -> list[tuple[CastResultRow, ...]]:
-        """Return the groups of rows with one value and one requested rounding whose results differ."""
-        groups: dict[tuple[int, str | None], list[CastResultRow]] = {}
-        for row in self.rows:
-            groups.setdefault((id(row.source), row.asked), []).append(row)
-        differing = [tuple(group) for group in groups.values() if len({row.code for row in group}) > 1]
-        return differing if self.request.targets else []
 
 
 class CastResult(Keys):

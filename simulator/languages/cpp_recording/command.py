@@ -8,6 +8,7 @@ from typing import Annotated
 from rich.text import Text
 
 from castsim.commands.kernels import KernelOptions, is_cpp, run_config_of
+from castsim.commands.option_parsers import options_as
 from castsim.commands.outcome import CommandOutcome, write_out
 from castsim.isa.errors import ReadError
 from castsim.languages.cpp_recording.kernels import recording_of
@@ -32,7 +33,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     if not is_cpp(options.program):
         raise ReadError(f"'{options.program}' is not a C++ kernel", legal=("KERNEL.cpp",))
-    recording = recording_of(run_config_of(options, options.program), KernelOptions.of(options))
+    recording = recording_of(run_config_of(options, options.program), options_as(KernelOptions, options))
     written = recording.pto_text()
     path = write_out(options.out, written.encode(), options.program)
     statements = len(recording.program.functions[0].body or ())

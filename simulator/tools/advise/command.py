@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.kernels import KernelOptions, bundles_of, launch_of, refuse_elsewhere, run_config_of
-from castsim.commands.option_parsers import assignments, positive
+from castsim.commands.option_parsers import assignments, options_as, positive
 from castsim.commands.outcome import CommandOutcome, plain, stacked, write_out
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
@@ -35,7 +35,7 @@ def execute(options: Namespace) -> CommandOutcome:
     number = None if options.apply is None else positive("--apply", options.apply)
     if (number is None) != (options.out is None):
         raise ReadError("--apply N and --out FILE go together", legal=("--apply 1 -o FILE",))
-    config, kernel = run_config_of(options, options.program), KernelOptions.of(options)
+    config, kernel = run_config_of(options, options.program), options_as(KernelOptions, options)
     refuse_elsewhere(kernel, options.program)
     setting = SearchConfig(
         config.target,

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from castsim import __version__
 from castsim.commands.kernels import KernelOptions
-from castsim.commands.option_parsers import assignments, limits_of, refuse, scalars
+from castsim.commands.option_parsers import assignments, limits_of, options_as, refuse, scalars
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.isa.errors import SHOWN, ReadError, Severity, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
@@ -184,7 +184,7 @@ def execute(options: Namespace) -> CommandOutcome:
     target = None if options.target is None else load_target(options.target)
     args, chosen = scalars(options.args), assignments("--option", options.options)
     limits = limits_of(statements=options.max_statements)
-    kernel, walk = KernelOptions.of(options), files_of(options.files)
+    kernel, walk = options_as(KernelOptions, options), files_of(options.files)
     if not walk.files:
         message = f"no file in {', '.join(map(repr, options.files))} is of a kind that castsim checks"
         raise ReadError(message, legal=(".pto", ".tpc", ".s", ".c", ".toml", ".mlir", ".onnx"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from castsim.commands.kernels import KernelOptions, launch_of, refuse_elsewhere, run_config_of
-from castsim.commands.option_parsers import LAST_PORT, integer_from, scalar
+from castsim.commands.option_parsers import LAST_PORT, integer_from, options_as, scalar
 from castsim.commands.outcome import CommandOutcome, tell
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
@@ -262,12 +262,15 @@ def execute(options: Namespace) -> CommandOutcome:
         CastsimError, EngineError: see `castsim.run`; also for a wrong option.
     """
     if options.dap:
-        return _serve(options)
+        config = None
+        if options.program is not None:
+            config = launched(run_config_of(options, options.program), options_as(KernelOptions, options))
+        return _serve(config, options.port)
     if options.port is not None:
         raise ReadError("--port requires --dap", legal=("--dap --port N",))
     if options.program is None:
         raise ReadError("castsim debug needs a program", legal=("castsim debug PROGRAM", "castsim debug --dap"))
-    config, kernel = run_config_of(options, options.program), KernelOptions.of(options)
+    config, kernel = run_config_of(options, options.program), options_as(KernelOptions, options)
     refuse_elsewhere(kernel, config.program)
     console = Console(stepper_of(launched(config, kernel)), silent=options.quiet or options.json == "-")
     document = console.run()
@@ -306,15 +309,12 @@ def kernel_of(program: str, inputs: Mapping[str, object], given: Mapping[str, Se
     return launch_of(kernel, inputs, program)
 
 
-def _serve(options: Namespace) -> CommandOutcome:
-    config = None
-    if options.program is not None:
-        config = launched(run_config_of(options, options.program), KernelOptions.of(options))
-    if options.port is None:
+def _serve(config: RunConfig | None, port: str | None) -> CommandOutcome:
+    if port is None:
         serve(config, scalar, kernel_of)
     else:
-        port = integer_from("--port", options.port, least=0)
-        if port > LAST_PORT:
-            raise ReadError(f"--port {port}: not a port number", legal=(f"0 .. {LAST_PORT}",))
-        serve_port(port, config, scalar, kernel_of)
+        number = integer_from("--port", port, least=0)
+        if number > LAST_PORT:
+            raise ReadError(f"--port {number}: not a port number", legal=(f"0 .. {LAST_PORT}",))
+        serve_port(number, config, scalar, kernel_of)
     return CommandOutcome({}, lambda _: Group())

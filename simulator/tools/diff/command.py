@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from castsim.commands.kernels import KernelOptions, launch_of, refuse_elsewhere, run_config_of
-from castsim.commands.option_parsers import assignments
+from castsim.commands.option_parsers import assignments, options_as
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.isa.dataclass import replace
@@ -32,7 +32,7 @@ def execute(options: Namespace) -> CommandOutcome:
         ComparisonError, ReadError: a side cannot be compared, or an option is wrong.
     """
     limit = _slowdown(options.max_slowdown)
-    kernel = KernelOptions.of(options)
+    kernel = options_as(KernelOptions, options)
     refuse_elsewhere(kernel, options.a, options.b)
     check_page(options.html, {"--json": options.json, "A": options.a, "B": options.b})
     a, b = (_recorded(side, kernel) for side in _sides_of(options, kernel))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from castsim.commands.kernels import KernelOptions
-from castsim.commands.option_parsers import scalars
+from castsim.commands.option_parsers import options_as, scalars
 from castsim.commands.outcome import CommandOutcome
 from castsim.isa.errors import installed, missing_package
 from castsim.targets.loader import load_target
@@ -21,7 +21,7 @@ def execute(options: Namespace) -> CommandOutcome:
         raise missing_package("castsim lsp", "pygls", "lsp")
     if options.target is not None:
         load_target(options.target)
-    args, kernel = scalars(options.args), KernelOptions.of(options)
+    args, kernel = scalars(options.args), options_as(KernelOptions, options)
     from castsim.tools.editor.program_slice import Settings  # noqa: PLC0415 - pygls may be missing
     from castsim.tools.editor.server import serve  # noqa: PLC0415 - as above
 

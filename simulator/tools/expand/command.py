@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.kernels import KernelOptions, refuse_tilelang
-from castsim.commands.option_parsers import assignments, scalars
+from castsim.commands.option_parsers import assignments, options_as, scalars
 from castsim.commands.outcome import CommandOutcome, plain, refuse_source, write_program
 from castsim.isa.reading import STDIN
 from castsim.running.languages import TILELANG, language_module, language_of
@@ -34,7 +34,7 @@ def execute(options: Namespace) -> CommandOutcome:
         args=scalars(options.args),
         prepare=lambda target: with_options(target, changes),
     )
-    kernel = KernelOptions.of(options)
+    kernel = options_as(KernelOptions, options)
     refuse_source(options.out, options.file)
     if language_of(options.file) == TILELANG:
         config = RunConfig(options.file, args=request.args)

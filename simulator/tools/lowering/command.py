@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, given_of, integer_from, output_folder
+from castsim.commands.option_parsers import assignments, given_of, integer_from, options_as, output_folder
 from castsim.commands.outcome import STDOUT, CommandOutcome, plain, write_program
 from castsim.commands.run_views import (
     check_page,
@@ -19,7 +19,7 @@ from castsim.commands.run_views import (
     write_page_of,
 )  # fmt: skip
 from castsim.files import file_names
-from castsim.isa.dataclass import replace
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
@@ -107,6 +107,30 @@ def _most(goes: Callable[[int], bool]) -> int:
     return low
 
 
+@dataclass(frozen=True, slots=True)
+class LowerOptions:
+    """The options of `castsim lower`, as typed."""
+
+    target: str
+    src: str | None = None
+    dst: str | None = None
+    spec: str | None = None
+    rounding: str | None = None
+    saturate: bool = False
+    via: tuple[str, ...] | None = None
+    options: tuple[str, ...] = ()
+    rows: str = ""
+    cols: str = ""
+    steps: str = ""
+    out: str | None = None
+    html: str | None = None
+    json: str | None = None
+    quiet: bool = False
+    workers: str | None = None
+    scheduler: str | None = None
+    ledger: str | None = None
+
+
 def execute(options: Namespace) -> CommandOutcome:
     """Plan the cast.
 
@@ -115,12 +139,12 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError: the specification lacks the cast, a demand contradicts it, or the chain does not exist.
         TileError: no program holds a tensor of that shape.
     """
-    blocks = block_format_of(options.dst)
-    every = options.src is None and options.spec is not None
+    asked = options_as(LowerOptions, options)
+    blocks = block_format_of(asked.dst)
     if blocks is not None:
-        return _to_blocks(options, blocks)
-    if every:
-        return _lower_matrix(options, **_extent(options.rows, options.cols, options.steps))
+        return _to_blocks(asked, blocks)
+    if asked.src is None and asked.spec is not None:
+        return _lower_matrix(asked, **_extent(asked.rows, asked.cols, asked.steps))
     if options.dst is None:
         raise ReadError(
             "lower takes SRC and DST, or --spec without them",
@@ -130,7 +154,7 @@ def execute(options: Namespace) -> CommandOutcome:
     refuse_workers(given, "several processes need all casts of --spec; leave out SRC and DST")
     check_page(options.html, {"--json": options.json, "--out": options.out})
     _check_suffix(options.out, options.target)
-    values, request = assignments("--option", options.options), _request_of(options)
+    values, request = assignments("--option", options.options), _request(asked)
     with stage_progress(options.quiet, options.json) as progress:
         cast_answer = _answered(request, options.via, values, progress)
     if options.out not in (None, STDOUT) and cast_answer.text is not None:
@@ -177,7 +201,7 @@ def _check_suffix(out: str | None, name: str) -> None:
         raise ReadError(message, legal=(f"--out FILE{own[0]}",))
 
 
-def _request_of(options: Namespace) -> CastRequest:
+def _request(options: LowerOptions) -> CastRequest:
     spec, version, attributes = parse_specification(options.spec or "exact")
     return CastRequest(
         src=format_spelled(options.src).name,
@@ -235,7 +259,7 @@ def _answered(
 _SOURCES = ("f32", "f16", "bf16")
 
 
-def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
+def _to_blocks(options: LowerOptions, wanted: BlockFormat) -> CommandOutcome:
     """Return the answer for a block format.
 
     Raises:
@@ -268,7 +292,7 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
 # `castsim lower` without a cast: all casts of a specification, each with its program.
 
 
-def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> CommandOutcome:
+def _lower_matrix(options: LowerOptions, *, rows: int, cols: int, steps: int) -> CommandOutcome:
     """Lower the casts, for tensors of `rows` times `cols` elements, by chains of up to `steps` instructions.
 
     Raises:
@@ -306,7 +330,7 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     return CommandOutcome(document, text, int(differs), partial(text, summary=True), removal(ledger))
 
 
-def _check_matrix(options: Namespace) -> None:
+def _check_matrix(options: LowerOptions) -> None:
     given = {"--via": options.via, "--rounding": options.rounding, "--saturate": options.saturate}
     for name, value in given.items():
         if value:

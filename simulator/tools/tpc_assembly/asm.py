@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.kernels import KernelOptions, compiled_of
-from castsim.commands.option_parsers import refuse
+from castsim.commands.option_parsers import options_as, refuse
 from castsim.commands.outcome import CommandOutcome, plain, write_out
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
@@ -83,7 +83,7 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError, IllegalError: an option or the text is wrong, or an instruction has no encoding.
         TargetDataError: a bad target description.
     """
-    kernel = KernelOptions.of(options)
+    kernel = options_as(KernelOptions, options)
     if options.file.endswith(KERNEL_SUFFIX):
         source, compiled = compiled_of(options.file, options.target, kernel)
         shown_text = language_module(C).kernel_text(compiled, in_order=options.text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from castsim.commands.kernels import KernelOptions, compiled_of, is_kernel
-from castsim.commands.option_parsers import limits_of, refuse
+from castsim.commands.option_parsers import limits_of, options_as, refuse
 from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc.parser import parse
@@ -31,7 +31,7 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError: the program cannot be read, or names no target.
         IllegalError: the target lacks an instruction, or the machine would refuse the program before running it.
     """
-    kernel, own = KernelOptions.of(options), _all
+    kernel, own = options_as(KernelOptions, options), _all
     if is_kernel(options.program):
         source, compiled = compiled_of(options.program, options.target, kernel)
         file, target = source.file, compiled.target

@@ -6,7 +6,7 @@ import oracle
 import pytest
 
 from castsim.isa.formats import format_named
-from castsim.reports.cast import ordinal, ulp_distance
+from castsim.running.value_casts import ordinal, ulp_distance
 
 NARROW = [name for name in (*oracle.FLOATS, *oracle.INTS) if oracle.fmt(name).bits <= 8 and "@" not in name]
 

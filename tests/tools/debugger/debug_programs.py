@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from castsim.commands import command_line
 from castsim.commands.kernels import KernelOptions, run_config_of
+from castsim.commands.option_parsers import options_as
 from castsim.running.program_runs import RunConfig
 from castsim.tools.debugger import stepper as traces
 from castsim.tools.debugger.command import launched
@@ -39,7 +40,7 @@ def debug_words(path: Path) -> list[str]:
 
 def launch(path: Path, *more: str) -> RunConfig:
     _, options = command_line.parse(["debug", *debug_words(path), *more])
-    return launched(run_config_of(options, options.program), KernelOptions.of(options))
+    return launched(run_config_of(options, options.program), options_as(KernelOptions, options))
 
 
 def digest(memories: Mapping[str, NDArray[np.uint8]], registers: Mapping[str, object] | None = None) -> str:
