@@ -311,7 +311,7 @@ def timeline_of(outputs: RunOutputs, result: Result, engine: str | None, listene
     window = Window(start, end)
     recorder = SegmentRecorder(window, listener)
     recorder.issued = observe(loaded.tree, loaded.target, recorder, engine=engine)
-    return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
+    return make_timeline(loaded.title, loaded.tree, result.timing, recorder, window)
 
 
 def _is_scaled(outputs: RunOutputs, result: Result) -> bool:

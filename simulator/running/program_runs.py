@@ -163,7 +163,7 @@ class Result(PlotMixin[RunTable]):
         outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
         loaded = self.loaded
         cycles = "no cycles" if self.untimed else f"{self.cycles:,} cycles"
-        return f"<Result {loaded.file} @{loaded.entry} on {loaded.target.name}: {cycles}{outputs}>"
+        return f"<Result {loaded.title} on {loaded.target.name}: {cycles}{outputs}>"
 
     @property
     def untimed(self) -> str:

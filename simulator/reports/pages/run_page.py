@@ -311,7 +311,7 @@ def run_page(
     sections = [PageSection(name, title, tuple(blocks)) for name, title, blocks in contents]
     return Page(
         kind="run",
-        title=f"{loaded.file} @{loaded.entry}",
+        title=loaded.title,
         subtitle=f"castsim run, target {loaded.target.name} ({loaded.target.title})",
         sections=tuple(part for part in sections if part.blocks),
         result=shortened(document, "instructions", _MOST_EXECUTIONS),

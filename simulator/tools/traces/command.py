@@ -318,9 +318,8 @@ class _Browser:
     is_silent: bool
 
     def show_page(self, file: str, kind: str, path: Path) -> CommandOutcome:
-        """Open a report, or print its path."""
-        if self.is_used:
-            webbrowser.open(path.resolve().as_uri())
+        """Open a report; without a browser, say how to."""
+        if self.is_used and webbrowser.open(path.resolve().as_uri()):
             return _outcome(file, kind, path, None, str(path))
         return _outcome(file, kind, path, None, f"{path}: open it in a browser")
 
