@@ -22,7 +22,7 @@ _MODULES = {
     BINARY: "castsim.tools.tpc_binary.binary_programs",
     C: "castsim.languages.tpc_c.kernels",
     CPP: "castsim.languages.cpp_recording.kernels",
-    FRAGMENT: "castsim.languages.fragments.fragments",
+    FRAGMENT: "castsim.languages.fragments",
     GRAPH: "castsim.tools.graphs.language",
     LINTER: "castsim.tools.tpc_lint.lint_checking",
     SCHEDULER: "castsim.tools.tpc_assembly.scheduling",

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from castsim.commands.kernels import KernelOptions
-from castsim.commands.option_parsers import refuse
-from castsim.commands.outcome import CommandOutcome, plain, stacked, write_program
+from castsim.commands.kernels import KernelOptions, is_cpp, run_config_of
+from castsim.commands.option_parsers import options_as, refuse
+from castsim.commands.outcome import CommandOutcome, plain, stacked, write_out, write_program
 from castsim.commands.run_views import RunOutputs
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language, Source, read_bytes
+from castsim.reports.documents import CommandDocument, json_of, says
 from castsim.running.loaded import Inputs
 from castsim.running.program_runs import RunConfig
 from castsim.running.synchronisation.race_findings import IGNORE
@@ -200,3 +202,40 @@ def _padded(array: Codes, size: int) -> Codes:
     """Return an array as flat elements, padded to at least a given number."""
     flat = np.asarray(array).reshape(-1)
     return flat if flat.size >= size else np.concatenate([flat, np.zeros(size - flat.size, flat.dtype)])
+
+
+# The command `record`.
+
+
+class Recorded(CommandDocument, name="record"):
+    """A kernel in C++ as a `.pto` program of its recorded operations."""
+
+    program: str = says("The kernel.")
+    blocks: Annotated[int, ("minimum", 1)] = says("The number of cores that the kernel sees.")
+    statements: Annotated[int, ("minimum", 0)] = says("Number of statements in the function of the program.")
+    text: str = says("The program.")
+    output: str | None = says("The output file; null if none was written.")
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Compile and execute the kernel, and write the recorded program.
+
+    Raises:
+        CastsimError, EngineError: see `castsim.languages.pto_cpp.record`; also for a wrong option.
+    """
+    if not is_cpp(options.program):
+        raise ReadError(f"'{options.program}' is not a C++ kernel", legal=("KERNEL.cpp",))
+    recording = recording_of(run_config_of(options, options.program), options_as(KernelOptions, options))
+    written = recording.pto_text()
+    path = write_out(options.out, written.encode(), options.program)
+    statements = len(recording.program.functions[0].body or ())
+    document = {
+        "program": options.program,
+        "blocks": recording.blocks,
+        "statements": statements,
+        "text": written,
+        "output": json_of(path),
+    }
+
+    shown = written.rstrip() if path is None else f"{statements} statements written to {path}"
+    return CommandOutcome(document, lambda _: plain(shown, no_wrap=path is None))
