@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import assignments, limits_of, opaque_cycles, positive, refuse, scalars
 from castsim.execution.run_limits import MAX_CYCLES
@@ -14,7 +14,9 @@ from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, read_source
 from castsim.running.languages import C, language_module
 from castsim.running.loaded import LaunchRequest, LoadRequest
-from castsim.running.program_runs import RunConfig
+
+if TYPE_CHECKING:
+    from castsim.running.program_runs import RunConfig
 
 
 def run_config_of(options: Namespace, program: str) -> RunConfig:
@@ -23,6 +25,8 @@ def run_config_of(options: Namespace, program: str) -> RunConfig:
     Raises:
         ReadError: a text is no assignment, number or limit.
     """
+    from castsim.running.program_runs import RunConfig  # noqa: PLC0415 - many commands look only at the names of kernels
+
     given = vars(options).get
     max_cycles, declare = given("max_cycles"), given("declare")
     return RunConfig(
