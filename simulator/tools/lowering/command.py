@@ -144,7 +144,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if blocks is not None:
         return _to_blocks(asked, blocks)
     if asked.src is None and asked.spec is not None:
-        return _lower_matrix(asked, **_extent(asked.rows, asked.cols, asked.steps))
+        return _lower_matrix(asked, asked.spec, **_extent(asked.rows, asked.cols, asked.steps))
     if options.dst is None:
         raise ReadError(
             "lower takes SRC and DST, or --spec without them",
@@ -271,6 +271,7 @@ def _to_blocks(options: LowerOptions, wanted: BlockFormat) -> CommandOutcome:
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
         if value is not None:
             raise ReadError(f"{name} applies to casts of elements; {wanted.name} is a block format")
+    assert options.src is not None  # as DST is given
     src = format_named(options.src)
     if not isinstance(src, FloatFormat) or src.name not in _SOURCES:
         raise IllegalError(f"{src.name} cannot be quantised to blocks on a chip", legal=_SOURCES)
@@ -292,8 +293,8 @@ def _to_blocks(options: LowerOptions, wanted: BlockFormat) -> CommandOutcome:
 # `castsim lower` without a cast: all casts of a specification, each with its program.
 
 
-def _lower_matrix(options: LowerOptions, *, rows: int, cols: int, steps: int) -> CommandOutcome:
-    """Lower the casts, for tensors of `rows` times `cols` elements, by chains of up to `steps` instructions.
+def _lower_matrix(options: LowerOptions, name: str, *, rows: int, cols: int, steps: int) -> CommandOutcome:
+    """Lower the casts of a specification, for tensors of `rows` x `cols` elements, by chains of up to `steps`.
 
     Raises:
         ReadError: an option, the ledger or the scheduler is wrong, or a file cannot be written.
@@ -305,7 +306,7 @@ def _lower_matrix(options: LowerOptions, *, rows: int, cols: int, steps: int) ->
     from castsim.tools.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
 
     _check_matrix(options)
-    spec, version, attributes = parse_specification(options.spec)
+    spec, version, attributes = parse_specification(name)
     if attributes:
         raise ReadError("the matrix covers all attributes; give only the specification and its version")
     workers = workers_of(options.workers, options.scheduler)
