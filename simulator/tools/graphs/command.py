@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,25 @@ from castsim.commands.run_views import check_file, write_page
 from castsim.engines import ENGINES
 from castsim.execution.input_data import write_array
 from castsim.files import file_name, file_names
-from castsim.isa.errors import ReadError
+from castsim.isa.dataclass import replace
+from castsim.isa.errors import CastsimError, ReadError
 from castsim.reports.progress import stage_progress
+from castsim.running.loaded import LoadRequest
 from castsim.targets.loader import load_target
-from castsim.tools.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
+from castsim.tools.graphs.graph_execution import (
+    MOST_ELEMENTS,
+    illegal_nodes,
+    make_tensors,
+    read_graph,
+    refusals,
+    run_graph,
+)
 from castsim.tools.graphs.graph_text import graph_document, graph_text
+from castsim.tools.graphs.tosa_reader import read_tosa
 from castsim.tools.lowering.lowering_answers import setting_of
 
 if TYPE_CHECKING:
+    from castsim.tools.check.checking import Finding
     from castsim.tools.graphs.graph_execution import GraphRun
 
 
@@ -87,3 +98,30 @@ def _write_programs(run: GraphRun, folder: Path | None) -> Mapping[tuple[str, in
             write_program(path, stage.program.text)
             files[node.node.name, stage_number] = path
     return files
+
+
+# What `castsim check` finds in a graph.
+
+
+def findings_of(path: Path, text: str | None, request: LoadRequest) -> Iterator[Finding]:
+    """Yield the findings in a graph, TOSA text or (without text) an ONNX model, and the target's refusals.
+
+    Without a target, these are the nodes that are illegal on every target.
+    """
+    from castsim.tools.check.checking import of_error, of_errors  # noqa: PLC0415 - a run needs no check
+
+    file = str(path)
+    try:
+        graph = read_graph(path) if text is None else read_tosa(text, path)
+        target = request.target
+        chip = None if isinstance(target, str | Path) else target  # `_request` has loaded a name
+        for node, error in illegal_nodes(graph) if chip is None else refusals(graph, chip):
+            placed = error if error.span is not None or node.span is None else error.at(node.span)
+            finding = of_error(placed, file)
+            yield (
+                finding
+                if finding.span is not None
+                else replace(finding, message=f"node '{node.name}': {finding.message}")
+            )
+    except CastsimError as error:
+        yield from of_errors(error, file)
