@@ -383,7 +383,8 @@ def _notes(report: RunReport, summary: Iterable[Line]) -> Iterator[Block]:
     names = ("notice", "head", "headline", "warnings", "races", "basis")
     for block in _of_text(report, *(name for name in names if name in PRINTED)):
         if isinstance(block, Text):
-            lines = (line for line in block.lines if line.text not in texts and not line.text.startswith(loaded.file))
+            heads = (loaded.file, f"{loaded.title} on ")
+            lines = (line for line in block.lines if line.text not in texts and not line.text.startswith(heads))
             yield Text(tuple(lines))
         else:
             yield block
