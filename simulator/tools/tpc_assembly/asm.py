@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from castsim.commands.kernels import KernelOptions, compiled_of
 from castsim.commands.option_parsers import machine_number, options_as, refuse
@@ -69,11 +69,6 @@ def encoded_target(name: str, span: Span | None = None) -> tuple[VliwTarget, Enc
         raise (error if span is None else error.at(span)) from None
     target = tpc_target(loaded, f"{loaded.name} has no TPC assembly", span)
     return target, encoding_of(target)
-
-
-if TYPE_CHECKING:
-    from castsim.targets.vliw import VliwTarget
-    from castsim.tools.tpc_binary.encoding_tables import Encoding
 
 
 def execute(options: Namespace) -> CommandOutcome:

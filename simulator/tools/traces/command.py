@@ -166,8 +166,9 @@ def execute(options: Namespace) -> CommandOutcome:
         _check_program_of(options.trace, file)
         return browser.show_trace(file, options.trace, port)
     data = read_bytes(file, "file", default=MAX_MODEL_BYTES)
+    is_page = file.endswith((".html", ".htm")) or data.lstrip()[:9].lower() == b"<!doctype"
     is_json = file.endswith(".json") or (not file.endswith((".pto", ".tpc")) and data.lstrip()[:1] == b"{")
-    if is_json and "traceEvents" in (document := read_object(data, file)):
+    if is_json and not is_page and "traceEvents" in (document := read_object(data, file)):
         check_trace(document, file)
         return browser.show_trace(file, file, port)
     if options.port is not None:
@@ -175,7 +176,7 @@ def execute(options: Namespace) -> CommandOutcome:
             f"--port {options.port}: only traces are served; '{file}' is a static page",
             legal=("castsim view TRACE.json --port N",),
         )
-    if file.endswith((".html", ".htm")) or data.lstrip()[:9].lower() == b"<!doctype":
+    if is_page:
         return browser.show_page(file, "report", Path(file))
     if is_json:
         given = given_of(options, "target", "entry", "in", "arg", "option")
