@@ -363,7 +363,7 @@ def table(values: NDArray[np.integer], entries: NDArray[np.integer]) -> NDArray[
         chosen: NDArray[np.integer] = _entries(entries, np.int8, BYTE_ENTRIES)[values.astype(np.int64) + 128]
         return chosen.astype(np.int8)
     if values.dtype == np.int16:
-        return apply_lookup_s(entries.astype(np.int16, casting="safe"), values)
+        return apply_lookup_s(entries, values)
     raise ReadError(f"TABLE takes no values of {values.dtype}", legal=("int8", "int16"))
 
 

@@ -53,6 +53,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "--target applies only to TABLE" in err_of(capsys, ["tosa", "reciprocal_scale", "3", "--target", "gaudi2"])
     assert main(["tosa", "TABLE", "1", "--table", str(entries), "--target", "a5"]) in (1, 2)
     assert "has no look-ups" in capsys.readouterr().err
+    np.save(entries, np.zeros(513, np.float32))
+    assert "the table is float32[513]" in err_of(capsys, ["tosa", "TABLE", "1", "--table", str(entries)])
 
 
 def test_chips_of_tiles_have_none() -> None:
