@@ -333,7 +333,7 @@ def generate_lookup_table(reference: Callable[[int], int]) -> NDArray[np.int16]:
     return np.fromiter(values, np.int16, LOOKUP_ENTRIES)
 
 
-def apply_lookup_s(table: NDArray[np.int16], value: NDArray[np.integer] | int) -> NDArray[np.int32]:
+def apply_lookup_s(table: NDArray[np.integer], value: NDArray[np.integer] | int) -> NDArray[np.int32]:
     """Return the results of a table of 513 entries for values, clipped to i16: 16 bits, and 7 of interpolation.
 
     Raises:
