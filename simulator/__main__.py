@@ -139,7 +139,7 @@ def _executed(name: str, options: Namespace) -> CommandOutcome:
         return _bounded(name, options)
     from castsim.reports.progress import stage_progress  # noqa: PLC0415 - for terminals
 
-    with stage_progress(options, name):
+    with stage_progress(options.quiet, options.json, name):
         return _bounded(name, options)
 
 

@@ -42,14 +42,6 @@ NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None, max_memo
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
-class CommandModule(Protocol):
-    """Interface of the module that executes a command."""
-
-    def execute(self, options: Namespace) -> CommandOutcome:
-        """Execute the command."""
-        ...
-
-
 class PageModule(Protocol):
     """Interface of the module that writes pages of reports."""
 
@@ -262,11 +254,16 @@ def execute(name: str, options: Namespace) -> CommandOutcome:
         CastsimError, EngineError: as raised by the command.
     """
     feature = _feature(name)
-    command: CommandModule = import_module(feature.module)
+    if feature.needs is not None:
+        from castsim.isa.errors import installed, missing_package  # noqa: PLC0415 - few commands need an extra
+
+        if not installed(feature.needs[0]):
+            raise missing_package(f"castsim {name}", *feature.needs)
+    command: Callable[[Namespace], CommandOutcome] = getattr(import_module(feature.module), feature.function)
     if feature.pages and options.html is not None:
         pages: PageModule = import_module("castsim.commands.run_views")
-        return pages.paged(name, options, command.execute)
-    return command.execute(options)
+        return pages.paged(name, options, command)
+    return command(options)
 
 
 def is_interactive(name: str) -> bool:

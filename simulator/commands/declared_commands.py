@@ -211,8 +211,9 @@ FEATURES = (
         "casts and specifications",
         "list the number formats: widths, limits, special values, names, targets",
         _formats,
-        "castsim.commands.formats",
+        "castsim.commands.targets",
         documents=("castsim.reports.pairs:FormatsList",),
+        function="execute_formats",
     ),
     Feature(
         "targets",

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Feature(NamedTuple):
     """A command of castsim: its name, options, execution and documents.
 
-    `declare` adds the options; its docstring ends the help. `module` has `execute(options)`, and is imported only for
-    that. `documents` are the classes of its JSON documents, as `module:Class`. A feature lies in a folder of its own,
-    whose `FEATURES` hold it, and may use the core and other features.
+    `declare` adds the options; its docstring ends the help. `module` has `execute(options)` or another `function`, and
+    is imported only for that. `documents` are the classes of its JSON documents, as `module:Class`. A feature lies in a
+    folder of its own, whose `FEATURES` hold it, and may use the core and other features.
     """
 
     name: str
@@ -30,6 +30,10 @@ class Feature(NamedTuple):
     """The modules that make pages of its JSON documents; empty if its pages need more than the document, or none."""
     start: str = ""
     """An example for newcomers; empty if they need the command later."""
+    function: str = "execute"
+    """The function of the module that executes it."""
+    needs: tuple[str, str] | None = None
+    """The package that its module imports, and the extra that installs it."""
     interactive: bool = False
     """Whether it waits for a person; a progress bar would only show waiting time."""
 

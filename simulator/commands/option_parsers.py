@@ -7,9 +7,10 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
-from castsim.execution.run_limits import MAX_CYCLES, Limits
-from castsim.isa.dataclass import replace
+from castsim.execution.run_limits import MAX_ELEMENTS, Limits
+from castsim.isa.dataclass import fields
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError
 from castsim.isa.reading import file_limit, limit_of
 
@@ -19,6 +20,7 @@ _MOST_DIGITS = 300
 _LIMIT_DIGITS = 1000
 """Maximum number of digits of a limit; Python refuses to convert 5,000 digits."""
 _LEVELS = ("1", "2", "3")
+Typed = TypeVar("Typed")
 LAST_PORT = 65535
 """Largest port number: port numbers have 16 bits."""
 _LAST_MACHINE = 0xFFFF
@@ -62,35 +64,26 @@ def scalar(name: str, text: str) -> int | float:
         raise ReadError(f"--arg {name}={text}: not a number", legal=("12", "-3", "0x10", "1.5")) from None
 
 
-def scalars_of(options: Namespace, names: Sequence[str] = ()) -> dict[str, int | float]:
+def scalars(texts: Sequence[str], names: Sequence[str] = ()) -> dict[str, int | float]:
     """Return the scalar arguments that `--arg` gives; `names` may hold `=`.
 
     Raises:
         ReadError: a text is not an assignment of a number, or a name occurs twice.
     """
-    return {name: scalar(name, text) for name, text in assignments("--arg", options.args, names).items()}
+    return {name: scalar(name, text) for name, text in assignments("--arg", texts, names).items()}
 
 
-def most_cycles(options: Namespace) -> int:
-    """Return the limit from `--max-cycles`.
-
-    Raises:
-        ReadError: the text is not a positive integer.
-    """
-    return MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
-
-
-def level_of(options: Namespace) -> int | None:
+def level_of(text: str | None) -> int | None:
     """Return the placement level from `--level`.
 
     Raises:
         ReadError: the level does not exist.
     """
-    if options.level is None:
+    if text is None:
         return None
-    if options.level not in _LEVELS:
-        raise ReadError(f"--level {options.level[:40]}: not a placement level", legal=_LEVELS)
-    return int(options.level)
+    if text not in _LEVELS:
+        raise ReadError(f"--level {text[:40]}: not a placement level", legal=_LEVELS)
+    return int(text)
 
 
 def opaque_cycles(texts: list[str]) -> dict[str, int]:
@@ -130,33 +123,17 @@ def integer_from(option: str, text: str, *, least: int = 1) -> int:
     return int(text)
 
 
-def limits_of(options: Namespace) -> Limits:
-    """Return the limits from the command line.
+def limits_of(walk: str | None = None, statements: str | None = None, elements: str | None = None) -> Limits:
+    """Return the limits from `--max-walk`, `--max-statements` and `--max-elements`; None means not given.
 
     Raises:
         ReadError: a limit is not a positive integer.
     """
-    walk = None if options.max_walk is None else positive("--max-walk", options.max_walk)
-    return Limits(statements_of(options), walk)
-
-
-def run_limits_of(options: Namespace) -> Limits:
-    """Return the limits for a command that also computes a program's arguments.
-
-    Raises:
-        ReadError: a limit is not a positive integer.
-    """
-    limits, asked = limits_of(options), options.max_elements
-    return limits if asked is None else replace(limits, max_elements=positive("--max-elements", asked))
-
-
-def statements_of(options: Namespace) -> int:
-    """Return the maximum number of statements to read.
-
-    Raises:
-        ReadError: the value is not a positive integer.
-    """
-    return MAX_STATEMENTS if options.max_statements is None else positive("--max-statements", options.max_statements)
+    return Limits(
+        MAX_STATEMENTS if statements is None else positive("--max-statements", statements),
+        None if walk is None else positive("--max-walk", walk),
+        MAX_ELEMENTS if elements is None else positive("--max-elements", elements),
+    )
 
 
 def machine_number(text: str) -> int:
@@ -210,33 +187,13 @@ def listed(texts: list[str]) -> list[str]:
     return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",")))
 
 
-LAUNCH = {"--tensor": "tensors", "--index-space": "index_space", "--tpcs": "tpcs", "--accumulators": "accumulators"}
-HEADERS = {"--define": "macros", "--include": "folders"}
-ASCENDC = {"--auto-sync": "auto_sync", "--tiling": "tiling", "--tiling-struct": "tiling_struct"}
-CORE = {"--block": "block", "--sub": "sub", **ASCENDC}
-"""Options of kernels in C, of kernels in C and C++, of AscendC, and of C++, with their names in a namespace."""
-
-
-def refuse_tilelang(options: Namespace, program: str | None) -> None:
-    """Reject options of TileLang kernels for other programs.
+def refuse(given: Mapping[str, str | Sequence[str] | None], program: str | None, suffixes: Sequence[str]) -> None:
+    """Reject options that apply only to kernels in other languages; `given` are their values, empty if not given.
 
     Raises:
         ReadError: such an option was given.
     """
-    core = None if options.core is None else f"--core {options.core[:40]}"
-    for option in (core, "--unscheduled" if options.unscheduled else None):
-        if option is not None:
-            raise ReadError(f"{option}: {program} is not a TileLang kernel", legal=("KERNEL.py:FUNCTION",))
-
-
-def refuse(options: Namespace, named: Mapping[str, str], program: str | None, suffixes: Sequence[str]) -> None:
-    """Reject options that apply only to kernels in other languages.
-
-    Raises:
-        ReadError: such an option was given.
-    """
-    for option, name in named.items():
-        value = getattr(options, name, None)
+    for option, value in given.items():
         if value:
             shown = value if isinstance(value, str) else " ".join(value)
             message = f"{option} {shown}: {program} is not a kernel that takes it"
@@ -247,43 +204,35 @@ _DESTINATIONS = {"in": "inputs", "arg": "args", "option": "options"}
 """Options whose name in a namespace differs."""
 
 
+def options_as(kind: type[Typed], options: Namespace, **more: object) -> Typed:
+    """Return options as an object of a dataclass, whose fields have their names; `more` are further fields.
+
+    Options that were not given, or that the command lacks, have the defaults of the fields; lists become tuples.
+    """
+    values = dict(more)
+    for option in fields(cast(Any, kind)):
+        value = getattr(options, option.name, None)
+        if value is not None:
+            values[option.name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
+
+
+def given_of(options: Namespace, *names: str) -> dict[str, object]:
+    """Return the values of options by their names on the command line."""
+    return {name: getattr(options, _DESTINATIONS.get(name, name.replace("-", "_"))) for name in names}
+
+
 def refuse_given(
-    options: Namespace, names: Sequence[str], why: str, usual: Sequence[str] = (), legal: Sequence[str] = ()
+    given: Mapping[str, object], why: str, usual: Sequence[object] = (), legal: Sequence[str] = ()
 ) -> None:
-    """Reject options that have no effect here, by their names; `usual` are values that count as not given.
+    """Reject options that have no effect here; `given` are their values by name, `usual` count as not given.
 
     Raises:
         ReadError: such an option was given; `why` is the reason for the rejection.
     """
-    for name in names:
-        value = getattr(options, _DESTINATIONS.get(name, name.replace("-", "_")))
-        if value not in (None, False, [], *usual):
+    for name, value in given.items():
+        if value not in (None, False, [], (), {}, *usual):
             raise ReadError(f"--{name} {why}", legal=legal)
-
-
-def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Return the header folders and macros from the options.
-
-    Raises:
-        ReadError: a folder does not exist, or a macro's name is malformed.
-    """
-    for folder in options.folders:
-        if not Path(folder).is_dir():
-            raise ReadError(f"--include {folder}: no such folder", legal=("--include FOLDER",))
-    for macro in options.macros:
-        if not macro.partition("=")[0].isidentifier():
-            raise ReadError(f"--define {macro}: expected NAME or NAME=VALUE", legal=("--define NAME=VALUE",))
-    return tuple(map(Path, options.folders)), tuple(options.macros)
-
-
-def macros_of(options: Namespace) -> dict[str, str]:
-    """Return the texts of macros from the options, by name; a macro without a text is 1.
-
-    Raises:
-        ReadError: see `headers_of`.
-    """
-    parts = (macro.partition("=") for macro in headers_of(options)[1])
-    return {name: text if given else "1" for name, given, text in parts}
 
 
 # The limit of `--max-memory`: what a command takes beyond it is refused, and no other process of the machine suffers.

@@ -3,122 +3,76 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.commands.kernels import launch_of
+from castsim.commands.command_line import parser_of
+from castsim.commands.kernels import KernelOptions, launch_of, refuse_tilelang, run_config_of
 from castsim.commands.option_parsers import (
-    CORE,
     assignments,
     level_of,
     machine_number,
-    most_cycles,
-    opaque_cycles,
+    options_as,
     output_folder,
-    positive,
     refuse,
     refuse_given,
-    refuse_tilelang,
-    run_limits_of,
-    scalars_of,
 )
 from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell, write_program
-from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
-from castsim.engines import ENGINES, simulate
-from castsim.execution.input_data import BACKEND, TOOLCHAIN, entries, write_array
+from castsim.commands.run_views import RunOutputs, check_views, timeline_of, timeline_text, write_run_page, write_views
+from castsim.engines import ENGINES
+from castsim.execution.input_data import BACKEND, TOOLCHAIN
 from castsim.execution.run_limits import stale_mode
-from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.dataclass import replace
-from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
-from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source
-from castsim.machines.mechanisms import lowerer_of
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError
+from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, read_source
 from castsim.reports.progress import run_progress
 from castsim.reports.sections import FULL, RUN, further_reports
 from castsim.running.languages import CPP, FRAGMENT, FRAGMENT_NAME, GRAPH, Fragment, language_module, language_of
 from castsim.running.loaded import LoadedProgram
-from castsim.running.program_loading import load
-from castsim.running.program_runs import run_loaded
+from castsim.running.program_runs import RunConfig, entry_rows
 from castsim.running.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
-from castsim.targets.description import watched, with_options
+from castsim.targets.description import watched
 from castsim.targets.loader import Target, load_target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.execution.timing import Listener
-    from castsim.isa.pto import program as pto
     from castsim.machines.vliw.findings import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running.cycle_evidence import Sensitivity
     from castsim.running.lifted_limits import LiftedLimit
-    from castsim.running.program_runs import Result
+    from castsim.running.program_runs import EntryRow, Result
 
 
-# What `castsim run` times the program again for: limits lifted one at a time, facts a little different.
-
-_SHORT = 64
-"""Maximum number of operations for which a page and a document weigh facts unasked, at one timing run each."""
-
-_ISSUED = 4_000
-"""Maximum number of instructions in vector-unit launches, each of which is scheduled again."""
+# The command line: the program, the run and the outputs that it asks for.
 
 
-def check_what_if(options: Namespace) -> None:
-    """Reject a program that cannot be read twice.
+def execute(options: Namespace) -> CommandOutcome:
+    """Simulate the program.
 
     Raises:
-        ReadError: the program comes from standard input or another pipe.
+        CastsimError, EngineError: see `castsim.run`; also for a wrong option.
     """
-    if options.what_if is None or not _read_once(options):
-        return
-    source_name = "standard input" if options.program == "-" else f"'{options.program}'"
-    raise ReadError(f"--what-if reads the program several times; {source_name} can be read only once", legal=("FILE",))
-
-
-def _read_once(options: Namespace) -> bool:
-    path = Path(options.program)
-    return options.program == "-" or path.is_fifo() or path.is_char_device()
-
-
-def weighed(options: Namespace, target: Target, result: Result) -> tuple[Sensitivity, ...] | None:
-    """Return the weights of numbers in facts, if requested or the program is short; None otherwise.
-
-    Results of the execution depend on no number of cycles, so only the timing is repeated.
-    """
-    timing = result.timing
-    shown = (options.json or options.html) and len(timing.operations) <= _SHORT
-    if _read_once(options) or not (options.facts or (shown and _issued(result.loaded.tree.root) <= _ISSUED)):
-        return None
-    from castsim.running.cycle_evidence import sensitivities  # noqa: PLC0415 - few runs are timed again
-
-    return sensitivities(
-        target, timing.facts, timing.total,
-        lambda lift: simulate(result.loaded.tree, lift(target), engine=result.engine, record_operations=False).total,
-    )  # fmt: skip
-
-
-def _issued(node: Node) -> int:
-    """Return the number of instructions that the launches in a node issue, each launch counted once."""
-    from castsim.machines.vector_function.function_launches import MicroFunction  # noqa: PLC0415 - few need it
-
-    if isinstance(node, Block):
-        return sum(map(_issued, node.items))
-    if isinstance(node, Loop | Lowered):
-        return _issued(node.body)
-    return node.issued if isinstance(node, MicroFunction) else 0
-
-
-# The fragments that `castsim run -e` takes in place of a file.
-
-_DRAWN = "random:0"
+    fragment = fragment_of(options)
+    program: str = options.program if fragment is None else FRAGMENT_NAME
+    if language_of(program) == GRAPH:
+        return _run_graph(options)
+    words = (program,) if fragment is None else ("-e", options.execute)
+    inputs = ("--timing-only",) if options.timing_only else [word for text in options.inputs for word in ("--in", text)]
+    kernel = options_as(KernelOptions, options)
+    outputs = options_as(RunOutputs, options, command=command_words(options, words), input_words=tuple(inputs))
+    config = _config_of(options, program, kernel)
+    if fragment is None:
+        return run_program(config, kernel, outputs)
+    with fragment.placed():
+        return run_program(replace(config, source=fragment.source), kernel, outputs)
 
 
 def fragment_of(options: Namespace) -> Fragment | None:
-    """Return the fragment from the command line, None for a file; the fragment then names the program.
+    """Return the fragment from the command line, None for a file.
 
     Raises:
         ReadError: neither or both were given, there is no target, or the fragment cannot be read.
@@ -135,144 +89,52 @@ def fragment_of(options: Namespace) -> Fragment | None:
         raise ReadError("a fragment does not declare a target", legal=("--target T",))
     if options.all_entries or options.entry is not None:
         raise ReadError("--entry and --all-entries apply only to .pto files; a fragment has one entry")
-    options.program = FRAGMENT_NAME
     fragment: Fragment = language_module(FRAGMENT).whole(options.execute, load_target(options.target))
     return fragment
 
 
-# The option of `castsim run` that gives the parameters of a tile program their values.
+_OF_GRAPHS = frozenset((
+    "program", "target", "inputs", "args", "out", "summary", "html", "engine", "options", "json", "quiet", "max_walk",
+    "max_statements", "max_elements", "max_file_bytes", "max_memory",
+))  # fmt: skip
+"""Options of `castsim run` that apply to a graph."""
 
 
-def with_parameters(texts: Sequence[str], source: Source) -> Source:
-    """Return a tile program with the parameter values from `--tile NAME=VALUE`.
-
-    Raises:
-        ReadError: the option is malformed, the program declares no such parameter, or is in another language.
-    """
-    from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter, with_values  # noqa: PLC0415 - as below
-    from castsim.isa.value_expressions import read_value  # noqa: PLC0415 - few programs have parameters
-
-    given = assignments("--tile", texts)
-    if source.language is not Language.TILES:
-        raise ReadError(f"--tile {texts[0]}: only tile programs take parameters", legal=("a .pto file",))
-    declared = parameters(PtoSource(source.file, source.text))
-    values = {}
-    for name, text in given.items():
-        typed = f"{name}={text}"
-        if name not in declared:
-            raise unknown_parameter(name, declared, source.file, Span("--tile", 1, 1, typed, len(name)))
-        values[name] = read_value(text, Span("--tile", 1, len(name) + 2, typed, len(text)))
-    return replace(source, text=with_values(source.text, source.file, values))
-
-
-# The reports that `castsim run` can add to its own.
-
-
-def check_report(options: Namespace, target: Target) -> tuple[str, ...]:
-    """Return the sections that the requested report adds to those of every run.
+def _run_graph(options: Namespace) -> CommandOutcome:
+    """Run a graph.
 
     Raises:
-        ReadError: the report does not exist, or does not apply to this target.
+        ReadError: an option does not apply to a graph, or no target is named.
     """
-    if options.report in (RUN, FULL):
-        return ()
-    legal = (RUN, FULL, *further_reports())
-    if options.report not in legal:
-        raise ReadError(f"unknown report '{options.report}'", legal=legal)
-    from castsim.reports.run_findings import section  # noqa: PLC0415 - the report of a run needs none of the others
-
-    reason = section(options.report).refusal(target)
-    if reason is not None:
-        raise ReadError(reason, legal=(RUN,))
-    return (options.report,)
-
-
-def execute(options: Namespace) -> CommandOutcome:
-    """Simulate the program.
-
-    Raises:
-        CastsimError, EngineError: see `castsim.run`; also for a wrong option.
-    """
-    words = _program_words(options)
-    fragment = fragment_of(options)
-    language = language_of(options.program)
-    if language != GRAPH:
-        options.typed = words
-    if language not in (CPP, GRAPH):
-        refuse(options, CORE, options.program, CPP_SUFFIXES)
-    if language is not None:
-        outcome: CommandOutcome = language_module(language).execute_run(options, run_source)
-        return outcome
-    refuse_tilelang(options, options.program)
-    if options.all_blocks:
-        raise ReadError("--all-blocks applies only to C++ kernels")
-    with nullcontext() if fragment is None else fragment.placed():
-        return run_source(options, None if fragment is None else fragment.source)
+    if options.target is None:
+        raise ReadError("a graph does not declare a target", legal=("--target T",))
+    parser = parser_of("run")
+    for name, value in vars(options).items():
+        if name not in _OF_GRAPHS and value != parser.get_default(name):
+            raise ReadError(
+                f"--{name.replace('_', '-')} applies to programs; write those of this graph with "
+                "`castsim graph --emit DIR` and run them"
+            )
+    outcome: CommandOutcome = language_module(GRAPH).execute(options)
+    return outcome
 
 
-def run_source(
-    options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
-) -> CommandOutcome:
-    """Run the program of a source, or the file that the options name, and report what `see` returns for the result."""
-    _check_options(options)
-    check_views(options)
-    check_what_if(options)
-    if options.emit_sync is not None and (options.all_entries or (source is not None and source.program is not None)):
-        legal = (
-            ("--entry F",) if options.all_entries else ("castsim record", "castsim run --emit-sync with its .pto file")
-        )
-        raise ReadError("--emit-sync saves one function of a .pto file", legal=legal)
-    if options.all_entries:
-        path = Path("/dev/stdin" if options.program == "-" else options.program)
-        return run_entries(
-            options, path, lambda entry_options: _simulate(entry_options, _load(entry_options)[0], ())[0]
-        )
-    loaded, read = _load(options, source)
-    further = check_report(options, loaded.target)
-    _check_language(options, loaded)
-    findings = _lint(loaded) if options.lint else None
-    limits: tuple[str, ...] = ()
-    if options.what_if is not None:
-        from castsim.running.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
-
-        limits = limits_asked_for(loaded.target, [name.strip() for name in options.what_if.split(",")])
-    folder = output_folder(options.out)
-    result, lifted, timeline, weights = _simulate(options, loaded, limits, source)
-    result = see(result)
-    written = [] if timeline is None else write_views(options, result, timeline)
-    if options.emit_sync is not None:
-        from castsim.running.program_edits import with_inserted_flags  # noqa: PLC0415 - few runs save it
-
-        synchronised = with_inserted_flags(result.loaded)
-        write_program(Path(options.emit_sync), synchronised)
-        again = "" if "_flag[" in synchronised else "; it has no flags: run it with --sync program"
-        written.append(f"emit-sync: program with flags and barriers written to {options.emit_sync}{again}")
-    files = _write(result, folder, partial=options.partial)
-    errors = _errors(options, result)
-    code = int(bool(errors) or any(finding.certain for finding in findings or ()))
-    if options.quiet and options.json is None and options.html is None:  # nobody reads the report
-        return CommandOutcome({}, lambda _: "", code, delivered=lambda: _tell(errors))
-    from castsim.reports.run_findings import run_document, run_text  # noqa: PLC0415 - as said
-    from castsim.reports.run_report import RunReport  # noqa: PLC0415 - as said
-
-    rested_on = [f"options.{name}" for name in sorted(read)]
-    report = replace(
-        RunReport.of(result, files, rested_on, weights),
-        findings=findings, show_synchronisation=options.show_sync, gains=lifted, further=further,
-        list_facts=options.facts, command=options.typed, inputs=_input_words(options),
-        changeable=_is_changeable(options),
-    )  # fmt: skip
-    document = run_document(report)
-    is_read = launch_of(options) is None and (source is None or source.program is None)
-    written += write_run_page(options, report, document, is_read=is_read)
-
-    def text(width: int) -> RenderableType:
-        shown = run_text(report, width, full=options.report == FULL)
-        return stacked(shown, *timeline_text(options, result, timeline, written, width))
-
-    if errors:
-        document["errors"] = [error_entry(error) for error in errors]
-    return CommandOutcome(document, text, code, delivered=lambda: _tell(errors))
+def _config_of(options: Namespace, program: str, kernel: KernelOptions) -> RunConfig:
+    config = run_config_of(options, program)
+    return replace(
+        config,
+        sync=options.sync,
+        races=options.races,
+        stale_reads=options.stale_reads,
+        skip=not options.no_skip,
+        toolchain=options.toolchain,
+        backend=options.backend,
+        machine=None if options.machine is None else machine_number(options.machine),
+        level=level_of(options.level),
+        launch=launch_of(kernel, config.inputs, program),
+        unsafe_scratch=options.unsafe_scratch,
+        parameters=assignments("--tile", options.tile),
+    )
 
 
 _PROGRAM_OPTIONS = {
@@ -283,9 +145,9 @@ _PROGRAM_OPTIONS = {
 """Options that name the program and its data, which `castsim advise` also takes."""
 
 
-def _program_words(options: Namespace) -> tuple[str, ...]:
+def command_words(options: Namespace, program: tuple[str, ...]) -> tuple[str, ...]:
     """Return the arguments that name the program and its target, as typed."""
-    words = [options.program] if options.execute is None else ["-e", options.execute]
+    words = [*program]
     for name, option in _PROGRAM_OPTIONS.items():
         given = getattr(options, name, None)
         for value in given if isinstance(given, list) else [given]:
@@ -293,26 +155,147 @@ def _program_words(options: Namespace) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _input_words(options: Namespace) -> tuple[str, ...]:
-    """Return the arguments that name the inputs, as typed."""
-    if options.timing_only:
-        return ("--timing-only",)
-    return tuple(word for text in options.inputs for word in ("--in", text))
+# A run, whatever asked for it.
 
 
-def _is_changeable(options: Namespace) -> bool:
+def run_program(config: RunConfig, kernel: KernelOptions, outputs: RunOutputs) -> CommandOutcome:
+    """Run a program in any language but that of graphs, and report the result.
+
+    Raises:
+        CastsimError, EngineError: see `castsim.run`; also for a wrong option.
+    """
+    language = language_of(config.program)
+    if language != CPP:
+        refuse(kernel.core_choice, config.program, CPP_SUFFIXES)
+    if language is not None:
+        outcome: CommandOutcome = language_module(language).execute_run(config, kernel, outputs, run_source)
+        return outcome
+    refuse_tilelang(kernel, config.program)
+    if kernel.all_blocks:
+        raise ReadError("--all-blocks applies only to C++ kernels")
+    return run_source(config, outputs)
+
+
+def run_source(
+    config: RunConfig, outputs: RunOutputs, see: Callable[[Result], Result] = lambda result: result
+) -> CommandOutcome:
+    """Run a program that castsim reads itself, and report what `see` returns for the result."""
+    _check(config, outputs)
+    check_views(config.program, outputs)
+    if outputs.emit_sync is not None and (outputs.all_entries or config.is_recorded):
+        legal = (
+            ("--entry F",) if outputs.all_entries else ("castsim record", "castsim run --emit-sync with its .pto file")
+        )
+        raise ReadError("--emit-sync saves one function of a .pto file", legal=legal)
+    if outputs.all_entries:
+        return _run_entries(config, outputs)
+    read: set[str] = set()
+    loaded = config.load(lambda target: watched(target, read))
+    further = check_report(outputs.report, loaded.target)
+    _check_language(config, outputs, loaded)
+    findings = _lint(loaded) if outputs.lint else None
+    limits: tuple[str, ...] = ()
+    if outputs.what_if is not None:
+        from castsim.running.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
+
+        limits = limits_asked_for(loaded.target, [name.strip() for name in outputs.what_if.split(",")])
+    folder = output_folder(outputs.out)
+    if config.races is None:
+        config = replace(config, races=REPORT if outputs.html is not None or config.is_recorded else STOP)
+    result, lifted, timeline, weights = _simulate(config, outputs, loaded, limits)
+    result = see(result)
+    written = [] if timeline is None else write_views(outputs, result, timeline)
+    if outputs.emit_sync is not None:
+        from castsim.running.program_edits import with_inserted_flags  # noqa: PLC0415 - few runs save it
+
+        synchronised = with_inserted_flags(result.loaded)
+        write_program(Path(outputs.emit_sync), synchronised)
+        again = "" if "_flag[" in synchronised else "; it has no flags: run it with --sync program"
+        written.append(f"emit-sync: program with flags and barriers written to {outputs.emit_sync}{again}")
+    files: Mapping[str, Path] = {}
+    if folder is not None:
+        from castsim.reports.run_report import write_outputs  # noqa: PLC0415 - only with --out
+
+        files = write_outputs(result, folder, partial=outputs.partial)
+    errors = _errors(result, partial=outputs.partial)
+    code = int(bool(errors) or any(finding.certain for finding in findings or ()))
+    if outputs.quiet and outputs.json is None and outputs.html is None:  # nobody reads the report
+        return CommandOutcome({}, lambda _: "", code, delivered=lambda: _tell(errors))
+    from castsim.reports.run_findings import run_document, run_text  # noqa: PLC0415 - as said
+    from castsim.reports.run_report import RunReport  # noqa: PLC0415 - as said
+
+    rested_on = [f"options.{name}" for name in sorted(read)]
+    report = replace(
+        RunReport.of(result, files, rested_on, weights),
+        findings=findings, show_synchronisation=outputs.show_sync, gains=lifted, further=further,
+        list_facts=outputs.facts, command=outputs.command, inputs=outputs.input_words,
+        changeable=_is_changeable(config),
+    )  # fmt: skip
+    document = run_document(report)
+    written += write_run_page(config, outputs, report, document)
+
+    def text(width: int) -> RenderableType:
+        shown = run_text(report, width, full=outputs.report == FULL)
+        return stacked(shown, *timeline_text(outputs, result, timeline, written, width))
+
+    if errors:
+        document["errors"] = [error_entry(error) for error in errors]
+    return CommandOutcome(document, text, code, delivered=lambda: _tell(errors))
+
+
+def _check(config: RunConfig, outputs: RunOutputs) -> None:
+    """Reject options that contradict each other.
+
+    Raises:
+        ReadError: they do.
+    """
+    if config.engine is not None and config.engine not in ENGINES:
+        raise ReadError(f"engine '{config.engine}' is not available", legal=ENGINES)
+    if not config.skip and config.engine == "event":
+        raise ReadError("--no-skip applies only to engine 'fast'; engine 'event' never skips")
+    if config.timing_only and outputs.partial:
+        raise ReadError("--timing-only computes no values, so --partial has nothing to write")
+    if config.timing_only and outputs.out is not None:
+        raise ReadError("--timing-only computes no values, so --out has nothing to write")
+    if outputs.what_if is not None and config.is_read_once:
+        source_name = "standard input" if config.program == "-" else f"'{config.program}'"
+        raise ReadError(
+            f"--what-if reads the program several times; {source_name} can be read only once", legal=("FILE",)
+        )
+
+
+def check_report(name: str, target: Target) -> tuple[str, ...]:
+    """Return the sections that the requested report adds to those of every run.
+
+    Raises:
+        ReadError: the report does not exist, or does not apply to this target.
+    """
+    if name in (RUN, FULL):
+        return ()
+    legal = (RUN, FULL, *further_reports())
+    if name not in legal:
+        raise ReadError(f"unknown report '{name}'", legal=legal)
+    from castsim.reports.run_findings import section  # noqa: PLC0415 - the report of a run needs none of the others
+
+    reason = section(name).refusal(target)
+    if reason is not None:
+        raise ReadError(reason, legal=(RUN,))
+    return (name,)
+
+
+def _is_changeable(config: RunConfig) -> bool:
     """Return whether `castsim advise` accepts the program: a text file, and only options that it has."""
-    given = (options.execute, options.opaque or None, options.declare, options.machine, options.backend, options.level)
-    is_text = options.program.endswith((TILE_SUFFIX, ".tpc", ".c", *CPP_SUFFIXES))
-    return is_text and options.program != "-" and not options.tile and given == (None,) * len(given)
+    given = (config.declare, config.machine, config.backend, config.level)
+    is_text = config.program.endswith((TILE_SUFFIX, ".tpc", ".c", *CPP_SUFFIXES))
+    return is_text and not config.parameters and not config.opaque and given == (None,) * len(given)
 
 
-def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
-    """Return the errors of a finished run: races, and outputs that are not computed."""
+def _errors(result: Result, *, partial: bool) -> list[CastsimError | EngineError]:
+    """Return the errors of a finished run: races, and outputs that are not computed unless `partial`."""
     errors: list[CastsimError | EngineError] = [refusal(result.races)] if result.races else []
-    for name, partial in result.partial.items() if not options.partial else ():
-        missing = int(np.count_nonzero(~partial.computed))
-        message = f"output {name}: {missing} of {partial.computed.size} elements depend on opaque operations"
+    for name, partial_output in result.partial.items() if not partial else ():
+        missing = int(np.count_nonzero(~partial_output.computed))
+        message = f"output {name}: {missing} of {partial_output.computed.size} elements depend on opaque operations"
         errors.append(IllegalError(f"{message} and were not computed", legal=("--partial", "--timing-only")))
     return errors
 
@@ -322,94 +305,58 @@ def _tell(errors: Sequence[CastsimError | EngineError]) -> None:
         tell(f"error: {error.render()}")
 
 
+_DRAWN = "random:0"
+"""The inputs of a fragment that are not given."""
+
+
 def _simulate(
-    options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...], source: Source | None = None
+    config: RunConfig, outputs: RunOutputs, loaded: LoadedProgram, limits: tuple[str, ...]
 ) -> tuple[Result, tuple[LiftedLimit, ...], Timeline | None, tuple[Sensitivity, ...] | None]:
     """Run the program, and once more with each limit lifted; also return the data of views and the weights of facts."""
-    inputs = assignments("--in", options.inputs)
-    if source is not None and source.program is None and not options.timing_only:
-        inputs = {**{name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}, **inputs}
-    limit = most_cycles(options)
-    with run_progress(options, loaded.tree) as progress:
+    if config.source is not None and not config.is_recorded and not config.timing_only:
+        drawn = {name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}
+        config = replace(config, inputs={**drawn, **config.inputs})
+    with run_progress(outputs.quiet, outputs.json, loaded.tree) as progress:
+        stage = progress.stage if progress else (lambda _: None)
+        result = config.run(loaded, progress, stage)
+        stage("views")
+        timeline = timeline_of(outputs, result, config.engine, progress)
+        weights = None
+        if not result.untimed and not config.is_read_once and (outputs.facts or outputs.json or outputs.html):
+            from castsim.running.cycle_evidence import weights_of  # noqa: PLC0415 - few runs are timed again
 
-        def simulated(program: LoadedProgram, observer: Listener | None, *, again: bool = False) -> Result:
-            return run_loaded(
-                program,
-                inputs,
-                engine=options.engine,
-                timing_only=again or options.timing_only,
-                max_cycles=limit,
-                observer=observer,
-                stage=progress.stage if progress else lambda _: None,
-                stale_reads=options.stale_reads,
-                races=IGNORE if again else options.races or _races(options, source),
-                skip=not options.no_skip,
-                limits=run_limits_of(options),
-            )
-
-        result = simulated(loaded, progress)
-        if progress is not None:
-            progress.stage("views")
-        timeline = timeline_of(options, result, progress)
-        weights = None if result.untimed else weighed(options, loaded.target, result)
+            weights = weights_of(result, loaded.target, requested=outputs.facts)
         if not limits:
             return result, (), timeline, weights
         from castsim.running.lifted_limits import gains  # noqa: PLC0415 - few runs lift limits
 
+        again = replace(config, timing_only=True, races=IGNORE)
         lifted = gains(
-            loaded.target, limits, result.timing,
-            lambda lift: simulated(_load(options, source, lift)[0], progress, again=True).timing,
+            loaded.target, limits, result.timing, lambda lift: again.run(config.load(lift), progress, stage).timing,
             result.loaded.latencies(result.timing),
         )  # fmt: skip
     return result, lifted, timeline, weights
 
 
-def _races(options: Namespace, source: Source | None) -> str:
-    """Return the default treatment of races: a requested page is written first, to show them."""
-    shown = options.html is not None or (source is not None and source.program is not None)
-    return REPORT if shown else STOP
-
-
-def _check_options(options: Namespace) -> None:
-    if options.engine is not None and options.engine not in ENGINES:
-        raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
-    if options.no_skip and options.engine == "event":
-        raise ReadError("--no-skip applies only to engine 'fast'; engine 'event' never skips")
-    if options.timing_only and options.partial:
-        raise ReadError("--timing-only computes no values, so --partial has nothing to write")
-    if options.timing_only and options.out is not None:
-        raise ReadError("--timing-only computes no values, so --out has nothing to write")
-    assignments("--in", options.inputs)
-    if options.max_cycles is not None:
-        positive("--max-cycles", options.max_cycles)
-    run_limits_of(options)
-
-
-def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
+def _check_language(config: RunConfig, outputs: RunOutputs, loaded: LoadedProgram) -> None:
     """Reject options that do not apply to the program's language.
 
     Raises:
         ReadError: such an option was given.
     """
+    given = {"sync": config.sync, "show-sync": outputs.show_sync, "emit-sync": outputs.emit_sync}
     if loaded.untimed:
-        _check_untimed(options, loaded)
+        views = {"timeline": outputs.timeline, "trace": outputs.trace, "what-if": outputs.what_if,
+                 "report": outputs.report, "engine": config.engine}  # fmt: skip
+        refuse_given({**views, **given}, f"has nothing to show: {loaded.untimed}", usual=(RUN, FULL, "insert"))
     if loaded.language == Language.TILES.value:
-        if stale_mode(options.stale_reads) != "report":
+        if stale_mode(config.stale_reads) != "report":
             raise ReadError("--stale-reads applies only to assembly; tile programs have no registers")
         return
-    names = ("sync", "show-sync", "emit-sync", "races", "unsafe-scratch", TOOLCHAIN, BACKEND)
-    why = f"applies only to tile programs; {options.program} is assembly"
-    refuse_given(options, names, why, usual=("insert", STOP, IGNORE))
-
-
-def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
-    """Reject options about cycles for a program without a cycle model.
-
-    Raises:
-        ReadError: such an option was given.
-    """
-    names = ("timeline", "trace", "what-if", "report", "engine", "sync", "show-sync", "emit-sync")
-    refuse_given(options, names, f"has nothing to show: {loaded.untimed}", usual=(RUN, FULL, "insert"))
+    given |= {"races": config.races, "unsafe-scratch": config.unsafe_scratch, TOOLCHAIN: config.toolchain,
+              BACKEND: config.backend}  # fmt: skip
+    why = f"applies only to tile programs; {config.program} is assembly"
+    refuse_given(given, why, usual=("insert", STOP, IGNORE))
 
 
 def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
@@ -424,129 +371,33 @@ def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
     return findings
 
 
-def _load(
-    options: Namespace, source: Source | None = None, lift: Callable[[Target], Target] = lambda target: target
-) -> tuple[LoadedProgram, set[str]]:
-    """Read, walk and lower the program; also return the set that collects the target options that it reads.
-
-    `source` is the program if it was read before; `lift` changes the target once its options are set.
-    """
-    path = Path("/dev/stdin" if options.program == "-" else options.program)
-    scalars = scalars_of(options)
-    changes = _target_options(options)
-    read: set[str] = set()
-    if options.tile:
-        source = with_parameters(options.tile, read_source(path, lambda: False) if source is None else source)
-    loaded = load(
-        path if source is None else source,
-        options.target,
-        options.entry,
-        scalars,
-        prepare=lambda target: watched(lift(with_options(target, changes)), read),
-        make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=options.unsafe_scratch),
-        sync=options.sync,
-        declare=None if options.declare is None else Path(options.declare),
-        machine=None if options.machine is None else machine_number(options.machine),
-        opaque=opaque_cycles(options.opaque),
-        limits=run_limits_of(options),
-        level=level_of(options),
-        launch=launch_of(options),
-    )
-    return loaded, read
-
-
-def _target_options(options: Namespace) -> dict[str, str]:
-    """Return the target options from all command-line options that set them.
-
-    Raises:
-        ReadError: an option was set twice, in different ways.
-    """
-    changes = assignments("--option", options.options)
-    for name, value in ((TOOLCHAIN, options.toolchain), (BACKEND, options.backend)):
-        if value is not None and changes.setdefault(name, value) != value:
-            raise ReadError(f"--{name} {value} and --option {name}={changes[name]} contradict each other")
-    return changes
-
-
-def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str, Path]:
-    """Write the outputs; for partly computed ones, on request, also a mask of the computed elements.
-
-    For outputs that depend on unwritten memory, also write a mask of those elements.
-    """
-    if folder is None:
-        return {}
-    from castsim.files import file_names  # noqa: PLC0415 - only with --out
-    from castsim.reports.run_report import mask_name, undefined_name  # noqa: PLC0415 - the same
-
-    arrays = dict(result.outputs)
-    for name, partial_output in result.partial.items() if partial else ():
-        arrays[name] = np.where(
-            partial_output.computed, partial_output.values, np.zeros((), partial_output.values.dtype)
-        )
-        arrays[mask_name(name)] = partial_output.computed
-    arrays.update({undefined_name(name): marks for name, marks in result.undefined.items()})
-    files = {name: folder / f"{plain}.npy" for name, plain in file_names(arrays).items()}
-    for name, path in files.items():
-        write_array(path, arrays[name])
-    return files
-
-
 # `--all-entries`: every function of a file by itself, and a table of what came of it.
 
 
-def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Result]) -> CommandOutcome:
+def _run_entries(config: RunConfig, outputs: RunOutputs) -> CommandOutcome:
     """Run every function of a tile program that no other function calls; the exit code is 1 if any fails.
 
-    Values for arguments that a function lacks are ignored. Nothing is written to files.
+    Nothing is written to files.
 
     Raises:
         ReadError: the file is not a tile program or cannot be read, or an option applies to a single function.
     """
-    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
-
-    names = ("entry", "out", "timeline", "trace", "html", "what-if", "show-sync")
-    refuse_given(options, names, "applies to one function; --all-entries runs several")
+    given = {"entry": config.entry, "out": outputs.out, "timeline": outputs.timeline, "trace": outputs.trace,
+             "html": outputs.html, "what-if": outputs.what_if, "show-sync": outputs.show_sync}  # fmt: skip
+    refuse_given(given, "applies to one function; --all-entries runs several")
+    path = config.path
     if path.suffix != TILE_SUFFIX:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     source = read_source(path, lambda: False)
-    program = parse(source.text, source.file, go_past_refused=True)
-    outcomes = list(_entry_outcomes(options, program, run))
-    if not outcomes:
+    rows = list(entry_rows(config, source))
+    if not rows:
         raise ReadError(f"{path}: no function to run")
-    failed = sum(outcome["error"] is not None for outcome in outcomes)
-    document = {"program": source.file, "entries": outcomes, "failed": failed}
-    return CommandOutcome(document, lambda _: _entries_text(outcomes, failed), code=1 if failed else 0)
+    failed = sum(row["error"] is not None for row in rows)
+    document = {"program": source.file, "entries": rows, "failed": failed}
+    return CommandOutcome(document, lambda _: _entries_text(rows, failed), code=1 if failed else 0)
 
 
-def _entry_outcomes(
-    options: Namespace, program: pto.Program, run: Callable[[Namespace], Result]
-) -> Iterator[dict[str, str | int | None]]:
-    """Yield a function, and its cycles (None if not modelled) or the reason why it cannot be run."""
-    refused = {refused_function.name: refused_function.error for refused_function in program.refused}
-    functions = {function.name: function for function in entries(program)}
-    for name in (*functions, *refused):
-        if name in refused:
-            yield {"entry": name, "cycles": None, "error": _first_line(refused[name])}
-            continue
-        arguments = {argument.name for argument in functions[name].arguments}
-        changed = Namespace(**vars(options))
-        changed.entry = name
-        for kind in ("args", "inputs"):
-            given = [text for text in getattr(options, kind) if text.partition("=")[0] in arguments]
-            setattr(changed, kind, given)
-        try:
-            result = run(changed)
-            yield {"entry": name, "cycles": None if result.untimed else result.cycles, "error": None}
-        except (CastsimError, EngineError) as error:
-            yield {"entry": name, "cycles": None, "error": _first_line(error)}
-
-
-def _first_line(error: Exception) -> str:
-    """Return an error without its source lines."""
-    return str(error).partition("\n")[0]
-
-
-def _entries_text(outcomes: Sequence[Mapping[str, str | int | None]], failed: int) -> RenderableType:
+def _entries_text(outcomes: Sequence[EntryRow], failed: int) -> RenderableType:
     width = max(len(str(outcome["entry"])) for outcome in outcomes) + 1
     rows = []
     for outcome in outcomes:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from castsim.commands.feature import RUN_BLOCKS, shipped_features
 from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, write_file
 from castsim.engines import observe
-from castsim.isa.dataclass import replace
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError
+from castsim.reports.sections import RUN
 from castsim.reports.views.recording import SegmentRecorder, Window
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from castsim.reports.pages.blocks import Page
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
-    from castsim.running.program_runs import Result
+    from castsim.running.program_runs import Result, RunConfig
 
 
 # `--html FILE` and `--ledger FILE` of commands: the names of files checked before, the page written after.
@@ -36,19 +37,17 @@ if TYPE_CHECKING:
 # From its ledger a second start of a command goes on.
 
 
-def check_page(options: Namespace, others: Mapping[str, str | None]) -> None:
+def check_page(html: str | None, others: Mapping[str, str | None]) -> None:
     """Reject a page whose name is unusable, or that of another file, before any work is done.
 
-    `others` are the other files that the command reads and writes, by option or argument; `--json` is included already.
+    `others` are the other files that the command reads and writes, by option or argument.
 
     Raises:
         ReadError: the page cannot be written, or the name is taken.
     """
-    html: str | None = options.html
-    if html is None:
-        return
-    check_file("--html", html)
-    refuse_same("--html", html, {"--json": options.json, **others})
+    if html is not None:
+        check_file("--html", html)
+        refuse_same("--html", html, others)
 
 
 def refuse_same(option: str, file: str, others: Mapping[str, str | None]) -> None:
@@ -94,14 +93,14 @@ def write_page(file: str, page: Page, option: str = "--html") -> None:
     write_file(Path(file), data, f"{option} {file}: cannot be written")
 
 
-def write_page_of(options: Namespace, module: str, *result: object) -> None:
+def write_page_of(html: str | None, module: str, *result: object) -> None:
     """Write the page of a result if requested: what `page_of` of a module returns, which is imported only then.
 
     Raises:
         ReadError: the file cannot be written.
     """
-    if options.html is not None:
-        write_page(options.html, import_module(module).page_of(*result))
+    if html is not None:
+        write_page(html, import_module(module).page_of(*result))
 
 
 def answer_page(document: Mapping[str, Any]) -> Page | None:
@@ -139,19 +138,19 @@ def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandO
             named |= dict.fromkeys((f"--{key.replace('_', '-')}",), texts[0] if texts else None)
         if key in ("file", "files", "what", "program", "diff"):
             words += texts
-    check_page(options, named)
+    check_page(options.html, {"--json": options.json, **named})
     if getattr(options, "format", "text") != "text":
         raise ReadError("--html works only with --format text", legal=("--format text",))
     outcome = execute(options)
     page = answer_page({"schema_version": SCHEMA_VERSION, **outcome.document})
     assert page is not None
     write_page(options.html, page)
-    return replace(outcome, text=lambda width: with_note(outcome.text(width), options))
+    return replace(outcome, text=lambda width: with_note(outcome.text(width), options.html))
 
 
-def with_note(report: RenderableType, options: Namespace, *notes: str) -> RenderableType:
+def with_note(report: RenderableType, html: str | None, *notes: str) -> RenderableType:
     """Return a report that ends with a line about its page, if there is one."""
-    lines = [*notes] if options.html is None else [*notes, f"html: written to {options.html}"]
+    lines = [*notes] if html is None else [*notes, f"html: written to {html}"]
     if not lines:
         return report
     from castsim.reports.terminal import noted  # noqa: PLC0415 - rich, only if printed
@@ -168,20 +167,19 @@ def _is_device(path: str) -> bool:
 # The ledger of a long command.
 
 
-def ledger_of(options: Namespace, **others: str | None) -> Path | None:
+def ledger_of(ledger: str | None, others: Mapping[str, str | None]) -> Path | None:
     """Return the ledger named by an option.
 
-    `others` are the files that the command reads and writes, by option; `--json` and `--html` are included already.
+    `others` are the other files that the command reads and writes, by option.
 
     Raises:
         ReadError: the ledger cannot be created, or is another of the files.
     """
-    if options.ledger is None:
+    if ledger is None:
         return None
-    check_file("--ledger", options.ledger)
-    named = {"json": options.json, "html": options.html, **others}
-    refuse_same("--ledger", options.ledger, {f"--{name}": file for name, file in named.items()})
-    return Path(options.ledger)
+    check_file("--ledger", ledger)
+    refuse_same("--ledger", ledger, others)
+    return Path(ledger)
 
 
 def removal(ledger: Path | None) -> Callable[[], None] | None:
@@ -231,26 +229,61 @@ _SCALED = 80
 """Number of cycles from which the text view shows several per column, unless a window is requested."""
 
 
-def wanted(options: Namespace) -> bool:
-    """Return whether the run must be observed in detail."""
-    return bool(options.timeline or options.trace)
+@dataclass(frozen=True, slots=True)
+class RunOutputs:
+    """What `castsim run` writes and shows of a run, as typed."""
+
+    html: str | None = None
+    json: str | None = None
+    out: str | None = None
+    trace: str | None = None
+    emit_sync: str | None = None
+    timeline: bool = False
+    window: str | None = None
+    report: str = RUN
+    what_if: str | None = None
+    facts: bool = False
+    lint: bool = False
+    show_sync: bool = False
+    partial: bool = False
+    quiet: bool = False
+    all_entries: bool = False
+    """Whether every function is run, and a table of all is printed."""
+    command: tuple[str, ...] = ()
+    """The arguments that name the program and its target, as typed."""
+    input_words: tuple[str, ...] = ()
+    """The arguments that name the inputs, as typed."""
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the run must be observed in detail."""
+        return self.timeline or self.trace is not None
+
+    @property
+    def cycles(self) -> Window:
+        """The requested window.
+
+        Raises:
+            ReadError: the text is not a window.
+        """
+        return Window() if self.window is None else Window.parse(self.window.strip())
 
 
-def check_views(options: Namespace) -> None:
+def check_views(program: str, outputs: RunOutputs) -> None:
     """Reject views that cannot be shown or written, before anything is simulated.
 
     Raises:
         ReadError: a window is empty or has no view, or a file cannot be created or is named twice.
     """
-    if options.window is not None and not wanted(options) and options.html is None:
+    if outputs.window is not None and not outputs.is_observed and outputs.html is None:
         legal = ("--timeline", "--trace FILE", "--html FILE")
         raise ReadError("--window has nothing to show", legal=legal)
-    window_of(options)
-    files = {os.path.realpath(options.program): "PROGRAM"}
-    files_of_options = {"--trace": options.trace, "--html": options.html}
-    written = {"--json": options.json, **files_of_options, "--emit-sync": options.emit_sync}
+    _ = outputs.cycles
+    files = {os.path.realpath(program): "PROGRAM"}
+    written = {"--json": outputs.json, "--trace": outputs.trace, "--html": outputs.html,
+               "--emit-sync": outputs.emit_sync}  # fmt: skip
     for name, text in written.items():
-        if text is None or (name == "--json" and text == "-"):
+        if text is None or (name == "--json" and text == STDOUT):
             continue
         path = Path(text)
         if name != "--json":
@@ -261,16 +294,7 @@ def check_views(options: Namespace) -> None:
                 raise ReadError(f"{other} and {name} name the same file, '{text}'")
 
 
-def window_of(options: Namespace) -> Window:
-    """Return the requested window.
-
-    Raises:
-        ReadError: the text is not a window.
-    """
-    return Window() if options.window is None else Window.parse(options.window.strip())
-
-
-def timeline_of(options: Namespace, result: Result, listener: Listener | None) -> Timeline | None:
+def timeline_of(outputs: RunOutputs, result: Result, engine: str | None, listener: Listener | None) -> Timeline | None:
     """Return the recording of the window, None if no view was requested; `listener` receives the progress.
 
     The recording comes from a separate run that ends with the window; all other data comes from the main result.
@@ -278,31 +302,30 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
     Raises:
         ReadError: the window reaches beyond the run.
     """
-    if not wanted(options) or (options.trace is None and _is_scaled(options, result)):
+    if not outputs.is_observed or (outputs.trace is None and _is_scaled(outputs, result)):
         return None
     from castsim.reports.views.timeline import make_timeline  # noqa: PLC0415 - few runs need it
 
     loaded = result.loaded
-    window = window_of(options)
-    start, end = window.within(result.cycles)
+    start, end = outputs.cycles.within(result.cycles)
     window = Window(start, end)
     recorder = SegmentRecorder(window, listener)
-    recorder.issued = observe(loaded.tree, loaded.target, recorder, engine=options.engine)
-    return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
+    recorder.issued = observe(loaded.tree, loaded.target, recorder, engine=engine)
+    return make_timeline(loaded.title, loaded.tree, result.timing, recorder, window)
 
 
-def _is_scaled(options: Namespace, result: Result) -> bool:
+def _is_scaled(outputs: RunOutputs, result: Result) -> bool:
     """Return whether the text view shows the whole run with several cycles in a column."""
-    return options.window is None and result.cycles > _SCALED
+    return outputs.window is None and result.cycles > _SCALED
 
 
-def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
+def write_views(outputs: RunOutputs, result: Result, timeline: Timeline) -> list[str]:
     """Write the requested trace, completely or not at all; return a sentence about it.
 
     Raises:
         ReadError: the trace cannot be written.
     """
-    if options.trace is None:
+    if outputs.trace is None:
         return []
     from castsim.files import whole_file  # noqa: PLC0415 - as above
     from castsim.reports.launches import launch_slices  # noqa: PLC0415 - as above
@@ -314,29 +337,29 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     amounts = perfetto.counters(tree, result.timing, timeline, sizes)
     inside = launch_slices(tree, result.timing, target)
     try:
-        with whole_file(Path(options.trace)) as file:
+        with whole_file(Path(outputs.trace)) as file:
             for piece in perfetto.perfetto_text(timeline, dependences(tree, timeline), amounts, target.name, inside):
                 file.write(piece.encode())
     except OSError as error:
-        raise ReadError(f"--trace {options.trace}: {error.strerror or error}") from None
+        raise ReadError(f"--trace {outputs.trace}: {error.strerror or error}") from None
     cut = "" if timeline.cut is None else ", cut there because there was too much to keep; choose a --window"
     shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
-    return [f"trace: {shown} written to {options.trace}{cut}"]
+    return [f"trace: {shown} written to {outputs.trace}{cut}"]
 
 
 def timeline_text(
-    options: Namespace, result: Result, timeline: Timeline | None, notes: list[str], width: int
+    outputs: RunOutputs, result: Result, timeline: Timeline | None, notes: list[str], width: int
 ) -> Iterator[RenderableType]:
     """Yield the names of the written files, and the text view of the run."""
 
     from rich.text import Text  # noqa: PLC0415 - only if printed
 
     yield from (Text(line) for line in notes)
-    if not options.timeline:
+    if not outputs.timeline:
         return
     from castsim.reports.views.timeline import pipeline_lines, scaled_lines  # noqa: PLC0415 - as above
 
-    if _is_scaled(options, result):
+    if _is_scaled(outputs, result):
         lines = scaled_lines(result.loaded.tree, result.timing, width)
     else:
         assert timeline is not None
@@ -345,37 +368,20 @@ def timeline_text(
     yield Text("\n".join(lines), no_wrap=True, overflow="ignore")
 
 
-def write_run_page(options: Namespace, report: RunReport, document: Document, *, is_read: bool) -> list[str]:
+def write_run_page(config: RunConfig, outputs: RunOutputs, report: RunReport, document: Document) -> list[str]:
     """Write the page if requested, completely or not at all; return a sentence about it.
-
-    `is_read` marks a program whose text is that of a file; other programs are recorded or compiled.
 
     Raises:
         ReadError: the page cannot be written, or the window reaches beyond the run.
     """
-    if options.html is None:
+    if outputs.html is None:
         return []
-    window = None if options.window is None else window_of(options)
-    write_page(options.html, page_of_run(options, report, document, window, is_read=is_read))
-    return [f"html: written to {options.html}"]
-
-
-def page_of_run(
-    options: Namespace, report: RunReport, document: Document, window: Window | None, *, is_read: bool
-) -> Page:
-    """Return the page of a run; `is_read` marks a program whose text is that of a file.
-
-    Raises:
-        ReadError: the window reaches beyond the run.
-    """
     from castsim.reports.pages.grammars import page_grammar  # noqa: PLC0415 - takes a while, and few ask for a page
     from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - as above
 
     result = report.result
     grammar = page_grammar("pto" if result.loaded.target.has_tiles else "tpc")
-    more = [
-        block
-        for module in RUN_BLOCKS
-        for block in import_module(module).blocks_of_run(options, result, is_read=is_read)
-    ]
-    return run_page(report, document, window, more, grammar)
+    more = [block for module in RUN_BLOCKS for block in import_module(module).blocks_of_run(config, result)]
+    window = None if outputs.window is None else outputs.cycles
+    write_page(outputs.html, run_page(report, document, window, more, grammar))
+    return [f"html: written to {outputs.html}"]

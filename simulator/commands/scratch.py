@@ -6,7 +6,7 @@ import re
 from argparse import Namespace
 from pathlib import Path
 
-from castsim.commands.option_parsers import limits_of, refuse_given, scalars_of
+from castsim.commands.option_parsers import given_of, limits_of, refuse_given, scalars
 from castsim.commands.outcome import CommandOutcome, answer
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
@@ -45,17 +45,24 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     match options.what:
         case [program] if program.endswith(".pto"):
-            names = ("rows", "cols", "row-stride", "rounding", "audit", "sweep")
-            refuse_given(options, names, "applies to two formats; a program has its own")
-            return _program(options, program)
+            given = given_of(options, "rows", "cols", "row-stride", "rounding", "audit", "sweep")
+            refuse_given(given, "applies to two formats; a program has its own")
+            limits = limits_of(options.max_walk, options.max_statements)
+            scratch = program_scratch(Path(program), options.target, options.entry, scalars(options.args), limits)
+            return answer(program_page, ProgramScratch.of(scratch), 0 if scratch.suffices else 1)
         case [word] if word.lower() == ALL:
-            return _all(options)
+            names = ("rounding", "audit", "sweep", "entry", "arg", "max-walk", "max-statements")
+            refuse_given(given_of(options, *names), "does not apply to all casts at once")
+            return _all(_Shape(options.rows, options.cols, options.row_stride), _target(options.target))
         case [src, dst]:
-            if options.rows is None or options.cols is None:
-                raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
-            of_program = ("entry", "arg", "max-walk", "max-statements")
-            refuse_given(options, of_program, "applies only to a program", legal=("X.pto",))
-            return _pair(options, src, dst)
+            shape = _Shape(options.rows, options.cols, options.row_stride)
+            of_program = given_of(options, "entry", "arg", "max-walk", "max-statements")
+            refuse_given(of_program, "applies only to a program", legal=("X.pto",))
+            auditor = ScratchAuditor(_target(options.target), src, dst, _mode(options.rounding))
+            if options.sweep:
+                swept = sweep(auditor, shape.rows, shape.cols, shape.strides, quiet=options.quiet)
+                return answer(sweep_page, sweep_document(swept), 0 if swept.explained else 1)
+            return _pair(shape, auditor, audited=options.audit)
         case _:
             raise ReadError(
                 "scratch takes two formats or one .pto file",
@@ -63,44 +70,42 @@ def execute(options: Namespace) -> CommandOutcome:
             )
 
 
-def _program(options: Namespace, program: str) -> CommandOutcome:
-    scratch = program_scratch(Path(program), options.target, options.entry, scalars_of(options), limits_of(options))
-    return answer(program_page, ProgramScratch.of(scratch), 0 if scratch.suffices else 1)
+class _Shape:
+    """The shapes of tiles that options give, as ranges of numbers."""
+
+    def __init__(self, rows: str | None, cols: str | None, row_stride: str | None) -> None:
+        if rows is None or cols is None:
+            raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
+        self.rows, self.cols = numbers("--rows", rows), numbers("--cols", cols)
+        self.strides = None if row_stride is None else numbers("--row-stride", row_stride)
+
+    def single(self, otherwise: str) -> tuple[int, int, int | None]:
+        """Return rows, columns and row stride of the only shape.
+
+        Raises:
+            ReadError: there are several shapes; the message is `otherwise`.
+        """
+        if any(len(values) != 1 for values in (self.rows, self.cols, self.strides or range(1))):
+            raise ReadError(otherwise)
+        return self.rows[0], self.cols[0], None if self.strides is None else self.strides[0]
 
 
-def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
-    auditor = _auditor(options, src, dst)
-    rows, cols = numbers("--rows", options.rows), numbers("--cols", options.cols)
-    strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
-    if options.sweep:
-        swept = sweep(auditor, rows, cols, strides, quiet=options.quiet)
-        return answer(sweep_page, sweep_document(swept), 0 if swept.explained else 1)
-    if any(len(values) != 1 for values in (rows, cols, strides or range(1))):
-        raise ReadError("a range needs --sweep")
-    stride = auditor.packed_stride(cols[0]) if strides is None else strides[0]
-    if stride < cols[0]:
-        raise ReadError(f"--row-stride {stride} is less than --cols {cols[0]}")
-    audit = auditor.audit(rows[0], cols[0], stride)
-    failed = options.audit and not audit.explained
-
-    return answer(scratch_page, single_document(auditor, audit, touched=options.audit), 1 if failed else 0)
+def _pair(shape: _Shape, auditor: ScratchAuditor, *, audited: bool) -> CommandOutcome:
+    rows, cols, row_stride = shape.single("a range needs --sweep")
+    stride = auditor.packed_stride(cols) if row_stride is None else row_stride
+    if stride < cols:
+        raise ReadError(f"--row-stride {stride} is less than --cols {cols}")
+    audit = auditor.audit(rows, cols, stride)
+    failed = audited and not audit.explained
+    return answer(scratch_page, single_document(auditor, audit, touched=audited), 1 if failed else 0)
 
 
-def _all(options: Namespace) -> CommandOutcome:
+def _all(shape: _Shape, target: StridedRepeatTarget) -> CommandOutcome:
     """Return the scratch that serves every cast of a shape: the documents' tmpSizeAllBytes."""
-    names = ("rounding", "audit", "sweep", "entry", "arg", "max-walk", "max-statements")
-    refuse_given(options, names, "does not apply to all casts at once")
-    if options.rows is None or options.cols is None:
-        raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
-    target = _target(options)
-    given = numbers("--rows", options.rows), numbers("--cols", options.cols)
-    strides = given[1] if options.row_stride is None else numbers("--row-stride", options.row_stride)
-    if any(len(values) != 1 for values in (*given, strides)):
-        raise ReadError("a range needs two formats and --sweep")
-    rows, cols = given[0][0], given[1][0]
+    rows, cols, row_stride = shape.single("a range needs two formats and --sweep")
     auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.sequences_in_force]
     widest = max(auditor.packed_stride(cols) for auditor in auditors)
-    audits = [auditor.audit(rows, cols, widest if options.row_stride is None else strides[0]) for auditor in auditors]
+    audits = [auditor.audit(rows, cols, widest if row_stride is None else row_stride) for auditor in auditors]
     return answer(every_page, every_document(list(zip(auditors, audits, strict=True))))
 
 
@@ -123,18 +128,16 @@ def numbers(option: str, text: str) -> range:
     return range(int(first), int(last) + 1, int(step))
 
 
-def _auditor(options: Namespace, src: str, dst: str) -> ScratchAuditor:
-    mode = None
-    if options.rounding is not None:
-        name = options.rounding.upper()
-        if name not in RoundMode.__members__:
-            raise ReadError(f"unknown rounding mode '{options.rounding}'", legal=[m.name.lower() for m in RoundMode])
-        mode = RoundMode[name]
-    return ScratchAuditor(_target(options), src, dst, mode)
+def _mode(rounding: str | None) -> RoundMode | None:
+    if rounding is None:
+        return None
+    if rounding.upper() not in RoundMode.__members__:
+        raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.name.lower() for mode in RoundMode])
+    return RoundMode[rounding.upper()]
 
 
-def _target(options: Namespace) -> StridedRepeatTarget:
-    target = load_target(options.target or "a2a3")
+def _target(name: str | None) -> StridedRepeatTarget:
+    target = load_target(name or "a2a3")
     if not target.casts_use_scratch:
         having = [name for name in target_names() if load_target(name).casts_use_scratch]
         raise IllegalError(f"casts on {target.name} use no scratch tile", legal=[f"--target {name}" for name in having])

@@ -2,66 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from castsim.execution.outcomes import Outcome
-from castsim.isa.dataclass import dataclass
-from castsim.isa.errors import Warnings
-from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, TaperedFormat
+from castsim.isa.formats import Format
 from castsim.machines.mechanisms import CastForm
-from castsim.numerics.codec import value_of
-from castsim.reports.documents import CommandDocument, Document, Keys, apart, derived, identifier, record, says
-from castsim.reports.numbers import Number, bits_text, ends_document, json_value
+from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
+from castsim.reports.numbers import bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
-from castsim.targets.loader import Target
+from castsim.running.value_casts import Accepted, CastResultRow, CastResults, ordinal
 
 if TYPE_CHECKING:
-    from castsim.running.acceptance import AcceptanceSets, SpecifiedCast
-
-# The results that specifications accept for single values: rows beside those of targets, as data and as JSON.
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """Results that a specification accepts for one value, the `number`-th of the request.
-
-    Every code if `anything`; otherwise the numbers from `lowest` to `highest` and `further`, codes with their values
-    (None: no such number), and every NaN if `nan`.
-    """
-
-    number: int
-    cast: SpecifiedCast
-    lowest: tuple[int, Number] | None
-    highest: tuple[int, Number] | None
-    further: tuple[int, Number] | None
-    nan: bool
-    anything: bool
-
-    @property
-    def kind(self) -> str:
-        """The form of the set: exact, interval, class (NaN only) or any."""
-        if self.anything:
-            return "any"
-        if self.lowest is None:
-            return "class"
-        return "exact" if self.lowest == self.highest and self.further is None and not self.nan else "interval"
-
-
-def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted:
-    """Return the accepted results for one element of the sets."""
-    anything, nan = bool(sets.anything[number]), bool(sets.nan[number])
-    if anything or not sets.numbers[number]:
-        return Accepted(number, cast, None, None, None, nan, anything)
-    low, high, further = (
-        (int(codes[number]), value_of(int(codes[number]), sets.dst))
-        for codes in (sets.lowest, sets.highest, sets.further)
-    )
-    return Accepted(number, cast, low, high, None if further in (low, high) else further, nan, anything)
+    pass
 
 
 class AcceptedResults(Keys):
@@ -86,138 +40,6 @@ def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
     return AcceptedResults.of(row, input_bits=input_bits, **ends_document((row.lowest, row.highest, row.further), dst))
 
 
-# The distance between two results, in steps from one number of the format to the next.
-
-
-def ulp_distance(first: int, second: int, fmt: Format) -> int | None:
-    """Return the number of steps from one code's number up to another's, negative for steps down.
-
-    Both zeros are one number, infinity is one step beyond the largest. Between two NaNs it is 0, between NaN and a
-    number it is None.
-    """
-    left, other = ordinal(first, fmt), ordinal(second, fmt)
-    if left is None or other is None:
-        return 0 if left is other else None
-    return other - left
-
-
-def ordinal(code: int, fmt: Format) -> int | None:
-    """Return the position of a number among the numbers of its format; zero (or code 0) is at 0; None for NaN."""
-    value = value_of(code, fmt)
-    if isinstance(fmt, IntFormat):
-        return int(value)
-    if math.isnan(value):
-        return None
-    magnitude = code & ~fmt.sign_bit if fmt.signed else code
-    position = _tapered_place(magnitude, fmt) if isinstance(fmt, TaperedFormat) else magnitude
-    return -position if fmt.signed and code & fmt.sign_bit else position
-
-
-def _tapered_place(magnitude: int, fmt: TaperedFormat) -> int:
-    if magnitude == 0:
-        return 0
-    codes, places = _tapered_places(fmt)
-    index = bisect_right(codes, magnitude) - 1
-    return places[index] + magnitude - codes[index]
-
-
-@lru_cache(maxsize=8)
-def _tapered_places(fmt: TaperedFormat) -> tuple[list[int], list[int]]:
-    """Return the first code of every binade, rising, and that code's rank among the positive numbers."""
-    position, positions = 1, {}
-    for binade in sorted(fmt.binades, key=lambda binade: binade.exponent):
-        positions[binade.first_code] = position
-        position += 1 << binade.fraction_bits
-    codes = sorted(positions)
-    return codes, [positions[code] for code in codes]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceValue:
-    """One value to cast: its text, and the code of the source format for it.
-
-    `exact` is False if the text names a number that the source format does not have.
-    """
-
-    text: str
-    code: int
-    value: Number
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ValueCastRequest:
-    """The values to cast and the modes; empty modes mean the default.
-
-    `abstract` requests the cast without a chip, in addition to those of `targets`. If `lenient`, targets without
-    the cast are skipped. `specified` are the specifications that judge the results.
-    """
-
-    src: Format
-    dst: Format
-    sources: tuple[SourceValue, ...]
-    targets: tuple[Target, ...]
-    roundings: tuple[str, ...]
-    overflows: tuple[Overflow, ...]
-    saturation: Saturation | None
-    scratch: bool
-    abstract: bool
-    lenient: bool
-    specified: tuple[SpecifiedCast, ...] = ()
-
-
-@record
-class CastResultRow(Keys, title="CastResult"):
-    """The result of one value on one target under one mode."""
-
-    request: ValueCastRequest = apart()
-    source: SourceValue = apart()
-    target: str | None = says("Name of the target; null for the abstract cast.")
-    asked: str | None = apart()
-    """The requested rounding; None: the default."""
-    forms: tuple[CastForm, ...]
-    """The forms of the target's tile cast that give this result: `1d` (contiguous tiles), `2d` (others); empty if it
-    has no forms."""
-    rounding: str = says("The effective rounding.")
-    overflow: str = says("The effective overflow policy: `saturate`, `special` or `wrap`.")
-    saturation: str | None
-    """The saturation mode in force, `on` or `off`, if the target has a choice; otherwise the effect beyond the range:
-    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
-    code: int = apart()
-    value: Number = apart()
-    input_bits: Bits = derived("The code that was cast.", lambda own: bits_text(own.source.code, own.request.src))
-    output_bits: Bits = derived("The code of the result.", lambda own: bits_text(own.code, own.request.dst))
-    json_value: Value = derived(
-        "The number that the result represents, or `nan`, `inf`, `-inf`.",
-        lambda own: json_value(own.value, own.request.dst),
-        key="value",
-    )
-    inexact: bool = derived("Whether it differs from the original value.", lambda own: own.outcome is not Outcome.EXACT)
-    outcome: Outcome
-    """Effect on the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
-    ulps: Ulps | None = says(
-        "Distance from the abstract cast with the requested rounding; null between NaN and a number.",
-        key="ulps_from_abstract",
-        default=0,
-    )
-    accepted_by: Mapping[Name, bool] = says(
-        "Whether each specification accepts it, by name and version.", default_factory=dict
-    )
-
-    @property
-    def name(self) -> str:
-        """The target, and the form if other forms give another result; `abstract` without a target."""
-        if self.target is None:
-            return "abstract"
-        return f"{self.target} {self.forms[0]}" if len(self.forms) == 1 else self.target
-
-    def form_of(self, other: CastResultRow) -> bool:
-        """Return whether this row is another form of the same cast, on the same target with the same rounding."""
-        same = (self.target, self.asked) == (other.target, other.asked)
-        return same and bool(self.forms) and not set(self.forms) & set(other.forms)
-
-
-@dataclass(frozen=True, slots=True)
 class Skipped(Keys):
     """A target that was skipped."""
 
@@ -225,23 +47,27 @@ class Skipped(Keys):
     reason: str = says("The reason.")
 
 
-@dataclass(frozen=True, slots=True)
-class CastResults:
-    """All rows, value by value, deviations of targets from the request, skipped targets, and the accepted results."""
+class CastResult(Keys):
+    """The result of one value on one target under one mode."""
 
-    request: ValueCastRequest
-    rows: tuple[CastResultRow, ...]
-    warnings: Warnings
-    skipped: tuple[Skipped, ...] = ()
-    accepted: tuple[Accepted, ...] = ()
-
-    def differences(self) -> list[tuple[CastResultRow, ...]]:
-        """Return the groups of rows with one value and one requested rounding whose results differ."""
-        groups: dict[tuple[int, str | None], list[CastResultRow]] = {}
-        for row in self.rows:
-            groups.setdefault((id(row.source), row.asked), []).append(row)
-        differing = [tuple(group) for group in groups.values() if len({row.code for row in group}) > 1]
-        return differing if self.request.targets else []
+    target: str | None = says("Name of the target; null for the abstract cast.")
+    forms: list[CastForm]
+    """The forms of the target's tile cast that give this result: `1d` (contiguous tiles), `2d` (others); empty if it
+    has no forms."""
+    rounding: str = says("The effective rounding.")
+    overflow: str = says("The effective overflow policy: `saturate`, `special` or `wrap`.")
+    saturation: str | None
+    """The saturation mode in force, `on` or `off`, if the target has a choice; otherwise the effect beyond the range:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
+    input_bits: Bits = says("The code that was cast.")
+    output_bits: Bits = says("The code of the result.")
+    value: Value = says("The number that the result represents, or `nan`, `inf`, `-inf`.")
+    inexact: bool = says("Whether it differs from the original value.")
+    outcome: Outcome
+    """Effect on the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
+    ulps_from_abstract: Ulps | None = says(of="ulps")
+    """Distance from the abstract cast with the requested rounding; null between NaN and a number."""
+    accepted_by: dict[Name, bool] = says("Whether each specification accepts it, by name and version.")
 
 
 class CastDifference(Keys):
@@ -257,7 +83,7 @@ class CastDifference(Keys):
 class Cast(CommandDocument, name="cast", version=3):
     """Values cast, value by value."""
 
-    results: list[CastResultRow] = says("One entry for each value, target and mode.", "rows")
+    results: list[CastResult] = says("One entry for each value, target and mode.")
     differences: list[CastDifference] = says("The differences between targets.")
     skipped: list[Skipped] = says("Targets without the cast.")
     warnings: list[str] = says("Deviations of targets from the request.")
@@ -286,6 +112,15 @@ def cast_document(table: CastResults) -> Document:
     src, dst, sources = table.request.src, table.request.dst, table.request.sources
     return Cast.of(
         table,
+        results=[
+            CastResult.of(
+                row,
+                input_bits=bits_text(row.source.code, src),
+                output_bits=bits_text(row.code, dst),
+                value=json_value(row.value, dst),
+            )
+            for row in table.rows
+        ],
         differences=[
             CastDifference.of(
                 input_bits=bits_text(group[0].source.code, src),

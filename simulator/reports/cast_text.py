@@ -15,9 +15,10 @@ from rich.text import Text
 from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format
 from castsim.numerics.codec import value_of
-from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
+from castsim.reports.cast import spread
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import composed, table
+from castsim.running.value_casts import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest
 
 _OUTCOME = "outcome"
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from rich.progress import Progress as Bars
 
     from castsim.execution.timing import ProgressCallback
@@ -23,9 +21,9 @@ _on_screen: list[ProgressBar] = []
 """The open bars, innermost last: only that one is visible."""
 
 
-def is_watched(options: Namespace) -> bool:
+def is_watched(quiet: bool, json: str | None) -> bool:
     """Return whether progress is shown: on a terminal, unless `--quiet` is given or JSON goes to standard output."""
-    return not options.quiet and options.json != "-" and sys.stderr.isatty()
+    return not quiet and json != "-" and sys.stderr.isatty()
 
 
 class ProgressBar:
@@ -81,9 +79,11 @@ def close_bars() -> None:
 
 
 @contextmanager
-def stage_progress(options: Namespace, stage: str = "starting", rate: str = "") -> Iterator[ProgressCallback]:
+def stage_progress(
+    quiet: bool, json: str | None, stage: str = "starting", rate: str = ""
+) -> Iterator[ProgressCallback]:
     """Yield a callback for progress while the block lasts."""
-    if not is_watched(options):
+    if not is_watched(quiet, json):
         yield lambda *_: None
         return
     bar = ProgressBar(stage, rate)
@@ -94,12 +94,12 @@ def stage_progress(options: Namespace, stage: str = "starting", rate: str = "") 
 
 
 @contextmanager
-def run_progress(options: Namespace, tree: Tree | None) -> Iterator[RunProgress | None]:
+def run_progress(quiet: bool, json: str | None, tree: Tree | None) -> Iterator[RunProgress | None]:
     """Show the progress of a run while the block lasts; None, at no cost, if progress is not shown.
 
     `tree` is the program to issue, if it is available before the run.
     """
-    if not is_watched(options):
+    if not is_watched(quiet, json):
         yield None
         return
     bar = ProgressBar("values")

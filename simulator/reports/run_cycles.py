@@ -32,6 +32,7 @@ from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
 from castsim.running.cycle_evidence import Standing
+from castsim.running.languages import FRAGMENT_NAME
 from castsim.running.program_runs import Result, SourceLine, listed
 from castsim.targets.dataflow import APART
 from castsim.targets.description import SourceKind, Status
@@ -95,8 +96,8 @@ def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 def answer(report: RunReport) -> str:
     """Return program, target, cycles and time in one line; an undocumented clock is marked."""
     loaded = report.result.loaded
-    entry = "" if loaded.entry == Path(loaded.file).stem else f" @{loaded.entry}"
-    name = f"{loaded.file}{entry} on {loaded.target.name}"
+    own = loaded.entry == Path(loaded.file).stem and loaded.file != FRAGMENT_NAME
+    name = f"{loaded.file if own else loaded.title} on {loaded.target.name}"
     if report.result.untimed:
         return f"{name}: no cycles: {report.result.untimed}"
     mark = " (undocumented clock)" if loaded.target.frequency.status in CLOCKS else ""

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.input_data import digest
+from castsim.execution.input_data import digest, write_array
 from castsim.execution.timing import Limiter, limiter
 from castsim.execution.tree import BufferUse, buffer_use
+from castsim.files import file_names
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
@@ -166,6 +167,22 @@ def _more_facts(loaded: Loaded) -> tuple[str, ...]:
 def output_of(name: str, array: Codes, fmt: str, files: Mapping[str, Path]) -> Output:
     """Return an output array; `files` are the outputs' files."""
     return Output(name, str(files[name]) if name in files else None, fmt, [*array.shape], digest(array))
+
+
+def write_outputs(result: Result, folder: Path, *, partial: bool) -> Mapping[str, Path]:
+    """Write the outputs to NAME.npy; with `partial`, also those that are partly computed, and masks of what is.
+
+    For outputs that depend on unwritten memory, also write a mask of those elements.
+    """
+    arrays = dict(result.outputs)
+    for name, output in result.partial.items() if partial else ():
+        arrays[name] = np.where(output.computed, output.values, np.zeros((), output.values.dtype))
+        arrays[mask_name(name)] = output.computed
+    arrays.update({undefined_name(name): marks for name, marks in result.undefined.items()})
+    files = {name: folder / f"{plain}.npy" for name, plain in file_names(arrays).items()}
+    for name, path in files.items():
+        write_array(path, arrays[name])
+    return files
 
 
 def mask_name(name: str) -> str:

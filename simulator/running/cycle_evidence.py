@@ -7,17 +7,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial
+from typing import TYPE_CHECKING
 
 from castsim.engines import simulate
 from castsim.execution.interpreter.lowerer import bare
 from castsim.execution.timing import WAITING, Cause, Timing, repeated
-from castsim.execution.tree import Instruction, InstructionRole, Tree, without
+from castsim.execution.tree import Block, Instruction, InstructionRole, Loop, Lowered, Node, Tree, without
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto.program import Pipe
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table, with_facts
 from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, Target, load_target, measured_operation, residuals_of
+
+if TYPE_CHECKING:
+    from castsim.running.program_runs import Result
 
 # Cycles are shared out among pipes: the one that is occupied longest counts with all its occupied cycles, the others
 # share the rest in proportion to theirs. So programs without overlap are shared out exactly, and cycles hidden behind
@@ -242,6 +246,38 @@ def sensitivities(
         if less or more:
             entries.append(Sensitivity(path, status, Decimal(value), less, more))
     return tuple(sorted(entries, key=lambda sensitivity: (-sensitivity.weight, sensitivity.fact)))
+
+
+_SHORT = 64
+"""Maximum number of operations of a run whose facts are weighed unasked, at one timing run each."""
+
+_ISSUED = 4_000
+"""Maximum number of instructions in vector-unit launches of such a run, each of which is scheduled again."""
+
+
+def weights_of(result: Result, target: Target, *, requested: bool) -> tuple[Sensitivity, ...] | None:
+    """Return the weights of numbers in facts; None for a long run unless `requested`.
+
+    Results of the execution depend on no number of cycles, so only the timing is repeated.
+    """
+    timing, tree = result.timing, result.loaded.tree
+    if not requested and (len(timing.operations) > _SHORT or _issued(tree.root) > _ISSUED):
+        return None
+    return sensitivities(
+        target, timing.facts, timing.total,
+        lambda lift: simulate(tree, lift(target), engine=result.engine, record_operations=False).total,
+    )  # fmt: skip
+
+
+def _issued(node: Node) -> int:
+    """Return the number of instructions that the launches in a node issue, each launch counted once."""
+    from castsim.machines.vector_function.function_launches import MicroFunction  # noqa: PLC0415 - few need it
+
+    if isinstance(node, Block):
+        return sum(map(_issued, node.items))
+    if isinstance(node, Loop | Lowered):
+        return _issued(node.body)
+    return node.issued if isinstance(node, MicroFunction) else 0
 
 
 def fact_at(target: Target, path: str) -> Fact | None:

@@ -22,13 +22,13 @@ _MODULES = {
     BINARY: "castsim.tools.tpc_binary.binary_programs",
     C: "castsim.languages.tpc_c.kernels",
     CPP: "castsim.languages.cpp_recording.kernels",
-    FRAGMENT: "castsim.languages.fragments.fragments",
-    GRAPH: "castsim.tools.graphs.language",
+    FRAGMENT: "castsim.languages.fragments",
+    GRAPH: "castsim.tools.graphs.command",
     LINTER: "castsim.tools.tpc_lint.lint_checking",
     SCHEDULER: "castsim.tools.tpc_assembly.scheduling",
     TILELANG: "castsim.languages.tilelang.command",
 }
-"""The module of each language: its `execute_run(options, run)` is what `castsim run` does.
+"""The module of each language: its `execute_run(config, kernel, outputs, run)` is what `castsim run` does.
 
 Kernels in C and binaries load as program text does, and `whole` completes a fragment. Of the tools of assembly, `lint`
 returns broken issue rules, and `schedule` checks named registers.

@@ -19,6 +19,7 @@ from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language
 from castsim.machines.mechanisms import lowerer_of, tile_target
+from castsim.running.languages import FRAGMENT_NAME
 from castsim.running.synchronisation.flags import Synchronised
 from castsim.running.synchronisation.race_detector import find_races
 from castsim.running.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
@@ -108,7 +109,12 @@ class Loaded:
     """Output of a kernel in C, line by line."""
 
     def __repr__(self) -> str:
-        return f"<Loaded {self.file} @{self.entry} on {self.target.name}>"
+        return f"<Loaded {self.title} on {self.target.name}>"
+
+    @property
+    def title(self) -> str:
+        """The file and the function; a fragment has no name."""
+        return "fragment" if self.file == FRAGMENT_NAME else f"{self.file} @{self.entry}"
 
     @property
     def tree(self) -> Tree:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.lexer import options_named
+from castsim.isa.pto.lexer import PtoSource, options_named, parameters, unknown_parameter, with_values
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import operation_text, print_program
+from castsim.isa.reading import Language, Source
+from castsim.isa.value_expressions import read_value
 from castsim.running.loaded import Loaded
 from castsim.running.synchronisation.flags import Place
 
@@ -202,3 +204,22 @@ def with_inserted_flags(loaded: Loaded) -> str:
         line = statement.first if goes_before else statement.last + 1
         edited.insert(line, [indent(text.lines[statement.first]) + note.text])
     return edited.text()
+
+
+def with_parameters(source: Source, given: Mapping[str, str]) -> Source:
+    """Return a tile program with values of its parameters, by name, as `--tile NAME=VALUE` gives them.
+
+    Raises:
+        ReadError: the program declares no such parameter, a value is no number, or it is in another language.
+    """
+    if source.language is not Language.TILES:
+        first = next(f"{name}={text}" for name, text in given.items())
+        raise ReadError(f"--tile {first}: only tile programs take parameters", legal=("a .pto file",))
+    declared = parameters(PtoSource(source.file, source.text))
+    values = {}
+    for name, text in given.items():
+        typed = f"{name}={text}"
+        if name not in declared:
+            raise unknown_parameter(name, declared, source.file, Span("--tile", 1, 1, typed, len(name)))
+        values[name] = read_value(text, Span("--tile", 1, len(name) + 2, typed, len(text)))
+    return replace(source, text=with_values(source.text, source.file, values))

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from castsim.engines import engine_for, simulate
-from castsim.execution.input_data import BACKEND, TOOLCHAIN, ProgramChoice, arrayed
+from castsim.execution.input_data import BACKEND, TOOLCHAIN, ProgramChoice, arrayed, entries
 from castsim.execution.outcomes import CastPlace, Outcomes, PlotMixin, notebook_function
 from castsim.execution.pipe_operations import Placeholder
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, Limits, stale_mode
 from castsim.execution.timing import WAITING, Cause, Listener, PipeTiming, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Loop, Lowered, Node, Tree
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError, Span, Warnings, arguments_checked
+from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, ReadError, Span, Warnings, arguments_checked
 from castsim.isa.formats import Codes
-from castsim.isa.reading import KERNEL_SUFFIX
+from castsim.isa.reading import KERNEL_SUFFIX, STDIN, Source, read_source
+from castsim.machines.mechanisms import lowerer_of
 from castsim.running.languages import C, language_module
-from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
+from castsim.running.loaded import Inputs, LaunchRequest, Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
 from castsim.running.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.targets.description import CORES, with_options
@@ -162,7 +163,7 @@ class Result(PlotMixin[RunTable]):
         outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
         loaded = self.loaded
         cycles = "no cycles" if self.untimed else f"{self.cycles:,} cycles"
-        return f"<Result {loaded.file} @{loaded.entry} on {loaded.target.name}: {cycles}{outputs}>"
+        return f"<Result {loaded.title} on {loaded.target.name}: {cycles}{outputs}>"
 
     @property
     def untimed(self) -> str:
@@ -213,6 +214,98 @@ class Result(PlotMixin[RunTable]):
         """
         figure: Figure = notebook_function("timeline_of")(self, start, end)
         return figure
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """The run of a program: its file, target, data and limits, and the reaction to what goes wrong.
+
+    `source` is the program if it was read, recorded or converted before; `program` then only names it.
+    """
+
+    program: str
+    target: str | Path | Target | None = None
+    entry: str | None = None
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    inputs: Inputs = field(default_factory=dict)
+    options: Mapping[str, int | str] = field(default_factory=dict)
+    """Target options, to which `toolchain` and `backend` are added."""
+    source: Source | None = None
+    engine: str | None = None
+    timing_only: bool = False
+    max_cycles: int = MAX_CYCLES
+    limits: Limits = DEFAULT_LIMITS
+    sync: str = "insert"
+    races: str | None = None
+    stale_reads: str | None = None
+    skip: bool = True
+    toolchain: str | None = None
+    backend: str | None = None
+    opaque: Mapping[str, int] = field(default_factory=dict)
+    declare: Path | None = None
+    machine: int | None = None
+    level: int | None = None
+    launch: LaunchRequest | None = None
+    unsafe_scratch: bool = False
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Texts of the parameters of a tile program."""
+
+    @property
+    def path(self) -> Path:
+        """The file of the program."""
+        return Path("/dev/stdin" if self.program == STDIN else self.program)
+
+    @property
+    def is_read_once(self) -> bool:
+        """Whether the program comes from a pipe, so it cannot be read again."""
+        return self.program == STDIN or self.path.is_fifo() or self.path.is_char_device()
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the program is a recording, whose text nobody wrote."""
+        return self.source is not None and self.source.program is not None
+
+    def prepared(self, target: Target) -> Target:
+        """Return a target with the options set.
+
+        Raises:
+            ReadError: an option was set twice in different ways, the target lacks it, or its value is not legal.
+        """
+        changes = dict(self.options)
+        for name, value in ((TOOLCHAIN, self.toolchain), (BACKEND, self.backend)):
+            if value is not None and changes.setdefault(name, value) != value:
+                raise ReadError(f"--{name} {value} and --option {name}={changes[name]} contradict each other")
+        return with_options(target, changes)
+
+    def load(self, lift: Callable[[Target], Target] = lambda target: target) -> LoadedProgram:
+        """Read, walk and lower the program; `lift` changes the target once its options are set.
+
+        Raises:
+            CastsimError: see `castsim.running.program_loading.load`.
+        """
+        source = self.source
+        if self.parameters:
+            from castsim.running.program_edits import with_parameters  # noqa: PLC0415 - few programs have parameters
+
+            source = with_parameters(
+                read_source(self.path, lambda: False) if source is None else source, self.parameters
+            )
+        return load(
+            self.path if source is None else source, self.target, self.entry, self.args,
+            lambda target: lift(self.prepared(target)),
+            lambda target: lowerer_of(target, unsafe_scratch=self.unsafe_scratch), self.sync, declare=self.declare,
+            machine=self.machine, opaque=self.opaque, limits=self.limits, level=self.level, launch=self.launch,
+        )  # fmt: skip
+
+    def run(
+        self, loaded: LoadedProgram, observer: Listener | None = None, stage: Callable[[str], None] = lambda _: None
+    ) -> Result:
+        """Compute and time the loaded program; see `run_loaded`."""
+        return run_loaded(
+            loaded, self.inputs, engine=self.engine, timing_only=self.timing_only, max_cycles=self.max_cycles,
+            observer=observer, stage=stage, races=self.races or STOP, skip=self.skip, stale_reads=self.stale_reads,
+            limits=self.limits,
+        )  # fmt: skip
 
 
 @arguments_checked
@@ -288,10 +381,6 @@ def run(
             `castsim.isa.errors`.
         EngineError: deadlock or cycle limit.
     """
-    beside = None if declare is None else Path(declare)
-    limits = Limits(max_statements, max_walk, max_elements)
-    named: tuple[tuple[str, int | str | None], ...] = ((TOOLCHAIN, toolchain), (BACKEND, backend), (CORES, cores))
-    changes = {name: value for name, value in named if value is not None}
     launch = None
     if Path(program).suffix == KERNEL_SUFFIX:
         launch = language_module(C).launch_request(
@@ -300,14 +389,14 @@ def run(
     elif tensors or index_space or tpcs != 1 or accumulators or defines or folders:
         message = f"'{program}' is not a C kernel: leave out tensors, index space, engines, sums, macros and folders"
         raise ReadError(message, legal=(f"a {KERNEL_SUFFIX} file",))
-    loaded = load(
-        Path(program), target, entry, args or {}, lambda chosen: with_options(chosen, changes), sync=sync,
-        declare=beside, opaque=opaque, limits=limits, launch=launch,
+    config = RunConfig(
+        str(program), target, entry, args or {}, inputs or {}, {} if cores is None else {CORES: cores},
+        engine=engine, timing_only=timing_only, max_cycles=max_cycles,
+        limits=Limits(max_statements, max_walk, max_elements), sync=sync, races=races, stale_reads=stale_reads,
+        skip=skip, toolchain=toolchain, backend=backend, opaque=opaque or {},
+        declare=None if declare is None else Path(declare), launch=launch,
     )  # fmt: skip
-    return run_loaded(
-        loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles,
-        races=races, skip=skip, stale_reads=stale_reads, limits=limits,
-    )  # fmt: skip
+    return config.run(config.load())
 
 
 def run_loaded(
@@ -353,6 +442,41 @@ def run_loaded(
         ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, issued.undefined, resting,
         issued.races, issued.casts,
     )  # fmt: skip
+
+
+class EntryRow(TypedDict):
+    """The run of one function of a file: its cycles (None if not modelled), or why it cannot be run."""
+
+    entry: str
+    cycles: int | None
+    error: str | None
+
+
+def entry_rows(config: RunConfig, source: Source) -> Iterator[EntryRow]:
+    """Run every function of a tile program that no other function calls; values that a function lacks are ignored."""
+    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
+
+    program = parse(source.text, source.file, go_past_refused=True)
+    refused = {refused_function.name: refused_function.error for refused_function in program.refused}
+    functions = {function.name: function for function in entries(program)}
+    for name in (*functions, *refused):
+        if name in refused:
+            yield {"entry": name, "cycles": None, "error": _first_line(refused[name])}
+            continue
+        arguments = {argument.name for argument in functions[name].arguments}
+        args = {argument: value for argument, value in config.args.items() if argument in arguments}
+        inputs = {argument: value for argument, value in config.inputs.items() if argument in arguments}
+        own = replace(config, entry=name, args=args, inputs=inputs)
+        try:
+            result = own.run(own.load())
+            yield {"entry": name, "cycles": None if result.untimed else result.cycles, "error": None}
+        except (CastsimError, EngineError) as error:
+            yield {"entry": name, "cycles": None, "error": _first_line(error)}
+
+
+def _first_line(error: Exception) -> str:
+    """Return an error without its source lines."""
+    return str(error).partition("\n")[0]
 
 
 def computed(

@@ -21,7 +21,7 @@ with atheris.instrument_imports(include=["castsim"], enable_loader_override=Fals
     import castsim.isa.pto.pto_parser, castsim.isa.pto.pto_printer, castsim.isa.tpc.parser
     import castsim.tools.graphs.tosa_reader
     import castsim.tools.tpc_binary.assembler, castsim.execution.input_data, castsim.targets.loader
-    import castsim.languages.fragments.fragments
+    import castsim.languages.fragments
     from fuzz.readers import READERS
 from fuzz.judging import judge, DefectError
 reader = READERS[{name!r}]

@@ -132,7 +132,7 @@ def read_npy(data: bytes) -> None:
 def read_fragment(data: bytes) -> None:
     """Read what `run -e` takes; the program it stands for is read as well."""
     from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415
-    from castsim.languages.fragments.fragments import whole  # noqa: PLC0415
+    from castsim.languages.fragments import whole  # noqa: PLC0415
     from castsim.targets.loader import load_target  # noqa: PLC0415
 
     found = whole(_text(data, "e"), load_target(("a5", "a2a3")[len(data) % 2]))
@@ -217,7 +217,7 @@ READERS: dict[str, Reader] = {
     "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/input_data.py",), text=False),
     "fragment": Reader(
         read_fragment, file_grammar.fragment_seeds, file_grammar.fragment,
-        ("simulator/languages/fragments/fragments.py",),
+        ("simulator/languages/fragments/__init__.py",),
     ),
     "record": Reader(
         read_record, seeds.records, file_grammar.record, ("simulator/tools/verify/running.py",

@@ -30,7 +30,7 @@ FEATURES = (
         "run and look",
         "run a PTO C++ kernel, and save its actions as a .pto program",
         _record,
-        "castsim.languages.cpp_recording.command",
-        documents=("castsim.languages.cpp_recording.command:Recorded",),
+        "castsim.languages.cpp_recording.kernels",
+        documents=("castsim.languages.cpp_recording.kernels:Recorded",),
     ),
 )

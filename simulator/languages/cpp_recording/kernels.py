@@ -5,38 +5,29 @@ No other module executes C++. The compiler and the recorder are loaded once a ke
 
 from __future__ import annotations
 
-import atexit
 import json
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from castsim.commands.kernels import as_files
-from castsim.commands.option_parsers import (
-    ASCENDC,
-    assignments,
-    headers_of,
-    opaque_cycles,
-    refuse,
-    run_limits_of,
-    scalars_of,
-)
-from castsim.commands.outcome import CommandOutcome, plain, stacked, write_program
-from castsim.execution.run_limits import Limits
+from castsim.commands.kernels import KernelOptions, is_cpp, run_config_of
+from castsim.commands.option_parsers import options_as, refuse
+from castsim.commands.outcome import CommandOutcome, plain, stacked, write_out, write_program
+from castsim.commands.run_views import RunOutputs
+from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language, Source, read_bytes
-from castsim.running.loaded import LoadedProgram
-from castsim.running.program_loading import load
-from castsim.running.program_runs import run_loaded
+from castsim.reports.documents import CommandDocument, json_of, says
+from castsim.running.loaded import Inputs
+from castsim.running.program_runs import RunConfig
 from castsim.running.synchronisation.race_findings import IGNORE
-from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
@@ -50,26 +41,23 @@ if TYPE_CHECKING:
 _CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
 
 
-def request_of(options: Namespace, program: str, limits: Limits | None = None) -> Request:
-    """Return the recording request.
+def request_of(config: RunConfig, kernel: KernelOptions, prepare: Callable[[Target], Target] | None = None) -> Request:
+    """Return the recording request; `prepare` replaces the target options of the run.
 
     Raises:
         ReadError: an option is wrong.
     """
     from castsim.languages.cpp_recording.recording import Request  # noqa: PLC0415 - the recorder is for those who name a kernel
 
-    changes = assignments("--option", options.options)
-    block, blocks = _core("--block", options.block)
-    sub, subs = _core("--sub", options.sub)
-    given = options.auto_sync or "on"
+    block, blocks = _core("--block", kernel.block)
+    sub, subs = _core("--sub", kernel.sub)
+    given = kernel.auto_sync or "on"
     if given not in ("on", "off"):
         raise ReadError(f"--auto-sync {given[:40]}: not a choice", legal=("on", "off"))
     return Request(
-        Path(program), options.entry,
-        {**(_tiling_of(options.tiling) if options.tiling else {}), **scalars_of(options)},
-        assignments("--in", options.inputs), options.target, lambda target: with_options(target, changes), block,
-        blocks, sub, subs or 1, *headers_of(options), options.tiling_struct, given == "on",
-        run_limits_of(options) if limits is None else limits,
+        Path(config.program), config.entry, {**(_tiling_of(kernel.tiling) if kernel.tiling else {}), **config.args},
+        config.inputs, config.target, prepare or config.prepared, block, blocks, sub, subs or 1,
+        kernel.header_folders(), kernel.macros, kernel.tiling_struct, given == "on", config.limits,
     )  # fmt: skip
 
 
@@ -104,7 +92,7 @@ def _tiling_of(name: str) -> dict[str, int | float]:
     return values
 
 
-def recorder_of(options: Namespace, program: str) -> ModuleType:
+def recorder_of(program: str, kernel: KernelOptions) -> ModuleType:
     """Return the package that records a kernel: AscendC's where its text includes `kernel_operator.h` alone.
 
     Raises:
@@ -114,31 +102,19 @@ def recorder_of(options: Namespace, program: str) -> ModuleType:
 
     path = Path(program)
     text = read_bytes(path, "program").decode("utf-8", "replace")
-    names = [name for _, own in local_texts(path, text, headers_of(options)[0]) for name in INCLUDE.findall(own)]
+    names = [name for _, own in local_texts(path, text, kernel.header_folders()) for name in INCLUDE.findall(own)]
     if "kernel_operator.h" in names and not any(name.startswith("pto/") for name in names):
         return import_module("castsim.languages.ascendc")
-    refuse(options, ASCENDC, program, ("a kernel that includes kernel_operator.h",))
+    refuse(kernel.ascendc, program, ("a kernel that includes kernel_operator.h",))
     return import_module("castsim.languages.pto_cpp")
 
 
-def recording_of(options: Namespace, limits: Limits | None = None) -> CppRecording:
-    """Compile and execute the kernel that a command names, on the core that it asks for."""
-    return _recorded(options, request_of(options, options.program, limits))
-
-
-def side_of(
-    options: Namespace,
-    program: str,
-    entry: str | None,
-    target: str | Path | Target | None,
-    prepare: Callable[[Target], Target],
+def recording_of(
+    config: RunConfig, kernel: KernelOptions, prepare: Callable[[Target], Target] | None = None
 ) -> CppRecording:
-    """Compile and execute the kernel that is one side of a comparison."""
-    return _recorded(options, replace(request_of(options, program), entry=entry, target=target, prepare=prepare))
-
-
-def _recorded(options: Namespace, request: Request) -> CppRecording:
-    recording: CppRecording = recorder_of(options, str(request.file)).record(request)[0]
+    """Compile and execute a kernel on the core that `kernel` names; `prepare` as in `request_of`."""
+    request = request_of(config, kernel, prepare)
+    recording: CppRecording = recorder_of(config.program, kernel).record(request)[0]
     return recording
 
 
@@ -147,20 +123,9 @@ def as_text(recording: CppRecording) -> Source:
     return Source(f"{recording.request.file.stem}.pto", Language.TILES, recording.pto_text())
 
 
-def without_arguments(options: Namespace, recording: CppRecording) -> Namespace:
-    """Return the options of a command for a recorded kernel: its entry and scalars are fixed.
-
-    Files for the members of an array of arguments become separate files until the command ends.
-    """
-    inputs = [f"{name}={given}" for name, given in recording.inputs.items() if isinstance(given, str)]
-    arrays = {name: np.asarray(given) for name, given in recording.inputs.items() if not isinstance(given, str)}
-    if arrays:
-        from tempfile import TemporaryDirectory  # noqa: PLC0415 - few kernels are in C++
-
-        folder = TemporaryDirectory(prefix="castsim-arguments-")
-        atexit.register(folder.cleanup)
-        inputs += as_files(arrays, Path(folder.name))
-    return Namespace(**{**vars(options), "entry": None, "args": [], "inputs": inputs})
+def settled(config: RunConfig, recording: CppRecording, inputs: Inputs) -> RunConfig:
+    """Return the run of a recording: its entry and scalars are fixed."""
+    return replace(config, source=recording.source, entry=None, args={}, inputs=inputs)
 
 
 def _core(option: str, text: str | None) -> tuple[int, int | None]:
@@ -172,43 +137,44 @@ def _core(option: str, text: str | None) -> tuple[int, int | None]:
     return int(match[1]), None if match[2] is None else int(match[2])
 
 
-RunSource = Callable[[Namespace, Source], CommandOutcome]
+RunSource = Callable[[RunConfig, RunOutputs], CommandOutcome]
 
 
-def execute_run(options: Namespace, run: RunSource) -> CommandOutcome:
+def execute_run(config: RunConfig, kernel: KernelOptions, outputs: RunOutputs, run: RunSource) -> CommandOutcome:
     """Record the kernel and run the recording.
 
     Raises:
         CastsimError, EngineError: see `castsim.languages.pto_cpp.record` and `castsim.run`.
     """
-    if options.all_entries:
+    if outputs.all_entries:
         raise ReadError("--all-entries applies only to .pto files", legal=("--entry F",))
-    if not options.all_blocks:
-        recording = recording_of(options)
-        if options.emit_sync is not None and recording.of_instructions:
-            write_program(Path(options.emit_sync), recording.pto_text())
-            options = Namespace(**{**vars(options), "emit_sync": None})
-        return run(without_arguments(options, recording), recording.source)
-    recordings, inputs = recorder_of(options, options.program).record_all(request_of(options, options.program))
-    return _on_all(options, recordings, dict(inputs), run)
+    if not kernel.all_blocks:
+        recording = recording_of(config, kernel)
+        if outputs.emit_sync is not None and recording.of_instructions:
+            write_program(Path(outputs.emit_sync), recording.pto_text())
+            outputs = replace(outputs, emit_sync=None)
+        return run(settled(config, recording, recording.inputs), outputs)
+    recordings, inputs = recorder_of(config.program, kernel).record_all(request_of(config, kernel))
+    return _on_all(config, outputs, recordings, dict(inputs), run)
 
 
 def _on_all(
-    options: Namespace, recordings: list[CppRecording], arrays: dict[str, Codes], run: RunSource
+    config: RunConfig, outputs: RunOutputs, recordings: list[CppRecording], arrays: dict[str, Codes], run: RunSource
 ) -> CommandOutcome:
     """Run every core, the slowest last; it reads the memory that the others wrote, and its run is reported."""
-    cycles = [_cycles(options, core_recording) for core_recording in recordings]
+    runs = [
+        replace(settled(config, recording, {}), races=IGNORE, max_cycles=MAX_CYCLES, skip=True, stale_reads=None)
+        for recording in recordings
+    ]
+    cycles = [_cycles(core_run, recording) for core_run, recording in zip(runs, recordings, strict=True)]
     longest = cycles.index(max(cycles))
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 - as above
-
-    with TemporaryDirectory(prefix="castsim-cores-") as folder:
-        for number, recording in enumerate(recordings):
-            if number != longest and not options.timing_only:
-                arrays |= _outputs(options, recording, arrays)
-        named = [] if options.timing_only else as_files(_taken(recordings[longest], arrays), Path(folder))
-        outcome = run(
-            Namespace(**{**vars(options), "entry": None, "args": [], "inputs": named}), recordings[longest].source
-        )  # fmt: skip
+    if not config.timing_only:
+        for number, (core_run, recording) in enumerate(zip(runs, recordings, strict=True)):
+            if number != longest:
+                given = replace(core_run, inputs=_taken(recording, arrays))
+                arrays |= given.run(given.load()).outputs
+    inputs = {} if config.timing_only else _taken(recordings[longest], arrays)
+    outcome = run(settled(config, recordings[longest], inputs), outputs)
     cores = [{"block": number, "cycles": count} for number, count in enumerate(cycles)]
     counts = ", ".join(f"{count}" for count in cycles)
 
@@ -221,24 +187,9 @@ def _on_all(
     return replace(outcome, document={**outcome.document, "cores": cores}, text=text)
 
 
-def _cycles(options: Namespace, recording: CppRecording) -> int:
-    loaded = _loaded(options, recording)
-    return run_loaded(
-        loaded, recording.arrays, engine=options.engine, races=IGNORE, timing_only=loaded.tree is not None
-    ).cycles
-
-
-def _loaded(options: Namespace, recording: CppRecording) -> LoadedProgram:
-    request = recording.request
-    return load(
-        recording.source, request.target, None, {}, request.prepare, opaque=opaque_cycles(options.opaque),
-        limits=run_limits_of(options),
-    )  # fmt: skip
-
-
-def _outputs(options: Namespace, recording: CppRecording, arrays: Mapping[str, Codes]) -> dict[str, Codes]:
-    loaded, given = _loaded(options, recording), _taken(recording, arrays)
-    return dict(run_loaded(loaded, given, engine=options.engine, races=IGNORE, limits=run_limits_of(options)).outputs)
+def _cycles(core_run: RunConfig, recording: CppRecording) -> int:
+    loaded = core_run.load()
+    return replace(core_run, inputs=recording.arrays, timing_only=loaded.tree is not None).run(loaded).cycles
 
 
 def _taken(recording: CppRecording, arrays: Mapping[str, Codes]) -> dict[str, Codes]:
@@ -251,3 +202,40 @@ def _padded(array: Codes, size: int) -> Codes:
     """Return an array as flat elements, padded to at least a given number."""
     flat = np.asarray(array).reshape(-1)
     return flat if flat.size >= size else np.concatenate([flat, np.zeros(size - flat.size, flat.dtype)])
+
+
+# The command `record`.
+
+
+class Recorded(CommandDocument, name="record"):
+    """A kernel in C++ as a `.pto` program of its recorded operations."""
+
+    program: str = says("The kernel.")
+    blocks: Annotated[int, ("minimum", 1)] = says("The number of cores that the kernel sees.")
+    statements: Annotated[int, ("minimum", 0)] = says("Number of statements in the function of the program.")
+    text: str = says("The program.")
+    output: str | None = says("The output file; null if none was written.")
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Compile and execute the kernel, and write the recorded program.
+
+    Raises:
+        CastsimError, EngineError: see `castsim.languages.pto_cpp.record`; also for a wrong option.
+    """
+    if not is_cpp(options.program):
+        raise ReadError(f"'{options.program}' is not a C++ kernel", legal=("KERNEL.cpp",))
+    recording = recording_of(run_config_of(options, options.program), options_as(KernelOptions, options))
+    written = recording.pto_text()
+    path = write_out(options.out, written.encode(), options.program)
+    statements = len(recording.program.functions[0].body or ())
+    document = {
+        "program": options.program,
+        "blocks": recording.blocks,
+        "statements": statements,
+        "text": written,
+        "output": json_of(path),
+    }
+
+    shown = written.rstrip() if path is None else f"{statements} statements written to {path}"
+    return CommandOutcome(document, lambda _: plain(shown, no_wrap=path is None))

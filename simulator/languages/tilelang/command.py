@@ -5,8 +5,6 @@ No other module executes one.
 
 from __future__ import annotations
 
-import tempfile
-from argparse import Namespace
 from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
@@ -18,9 +16,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.commands.kernels import as_files
-from castsim.commands.option_parsers import assignments, scalars_of
+from castsim.commands.kernels import KernelOptions
 from castsim.commands.outcome import CommandOutcome
+from castsim.commands.run_views import RunOutputs
 from castsim.execution.input_data import ArgumentUse, from_memory, make_inputs, read_input
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
@@ -28,8 +26,9 @@ from castsim.isa.formats import Codes
 from castsim.languages.tilelang import programs, running
 from castsim.languages.tilelang.programs import LoweredKernel, TirProgram, functions_of, lowered_of
 from castsim.running.languages import TILELANG_FORM
+from castsim.running.loaded import Inputs
 from castsim.running.program_loading import load
-from castsim.running.program_runs import Result
+from castsim.running.program_runs import Result, RunConfig
 from castsim.running.synchronisation.race_findings import STOP
 
 RunSource = Callable[..., CommandOutcome]
@@ -38,7 +37,7 @@ RunSource = Callable[..., CommandOutcome]
 ALL_CORES = "all"
 
 
-def kernel_of(options: Namespace, program: str) -> TirProgram:
+def kernel_of(config: RunConfig, kernel: KernelOptions) -> TirProgram:
     """Execute the file that a command names, and return its function's kernel as a program of one core.
 
     Arguments (`--arg`) that the function takes are passed to it; others are dimensions of the kernel, which the shapes
@@ -47,27 +46,29 @@ def kernel_of(options: Namespace, program: str) -> TirProgram:
     Raises:
         CastsimError: see `lowered_of` and `converted` in `castsim.languages.tilelang.programs`.
     """
-    lowered, given, dims = _asked(options, program)
-    return running.program_for(lowered, _core(options.core), given, dims)
+    lowered, given, dims = _asked(config, scheduled=not kernel.unscheduled)
+    return running.program_for(lowered, _core(kernel.core), given, dims)
 
 
-def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, Codes], dict[str, float]]:
+def _asked(config: RunConfig, *, scheduled: bool) -> tuple[LoweredKernel, dict[str, Codes], dict[str, float]]:
     """Return the kernel, the arrays from files, and the dimensions from options."""
+    program = config.program
     named = TILELANG_FORM.fullmatch(program)
     if named is None or not named[2]:
         names = functions_of(Path(program.rstrip(":")))
         legal = [f"{program.rstrip(':')}:{name}" for name in names or ("FUNCTION",)]
         raise ReadError(f"{program}: several functions could make the kernel; name one", legal=legal)
-    args = scalars_of(options)
-    lowered, taken = lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
-    read = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
-    given = {name: array for name, array in read.items() if array is not None}
-    return lowered, given, {name: value for name, value in args.items() if name not in taken}
+    lowered, taken = lowered_of(Path(named[1]), named[2], dict(config.args), scheduled)
+    read = {name: _array(name, given) for name, given in config.inputs.items()}
+    arrays = {name: array for name, array in read.items() if array is not None}
+    return lowered, arrays, {name: value for name, value in config.args.items() if name not in taken}
 
 
-def _array(name: str, text: str) -> Codes | None:
+def _array(name: str, given: Codes | str) -> Codes | None:
     """Return an input from a file; drawn inputs have the sizes that the program requires."""
-    return None if text.partition(":")[0] in ("zeros", "random") else read_input(text, name)
+    if not isinstance(given, str):
+        return given
+    return None if given.partition(":")[0] in ("zeros", "random") else read_input(given, name)
 
 
 def _core(text: str | None) -> int:
@@ -76,37 +77,37 @@ def _core(text: str | None) -> int:
     return int(text or 0)
 
 
-def execute_run(options: Namespace, run: RunSource) -> CommandOutcome:
+def execute_run(config: RunConfig, kernel: KernelOptions, outputs: RunOutputs, run: RunSource) -> CommandOutcome:
     """Build the kernel and run it; if the source states cycles of vector functions, the report shows both.
 
     Raises:
         CastsimError, EngineError: see `kernel_of` and `castsim.run`.
     """
-    if options.all_entries or options.entry is not None:
+    if outputs.all_entries or config.entry is not None:
         raise ReadError("--entry applies only to .pto files", legal=("KERNEL.py:FUNCTION",))
-    if options.core == ALL_CORES:
-        if options.options:
+    if kernel.core == ALL_CORES:
+        if config.options:
             raise ReadError("--core all takes no options of the target", legal=("--core N",))
-        return _on_all(options, run)
-    converted = kernel_of(options, options.program)
-    return _told(options, converted, run)
+        return _on_all(config, outputs, run, scheduled=not kernel.unscheduled)
+    return _reported(config, outputs, kernel_of(config, kernel), run)
 
 
-def _told(
-    options: Namespace,
+def _reported(
+    config: RunConfig,
+    outputs: RunOutputs,
     converted: TirProgram,
     run: RunSource,
     settle: Callable[[Result], Result] = lambda result: result,
 ) -> CommandOutcome:
     """Run a program on one core; `settle` chooses the contents of the report."""
     seen: list[Result] = []
-    settled = Namespace(**{**vars(options), "args": [], "program": converted.file})
+    settled = replace(config, args={}, program=converted.file, source=converted.source())
 
     def see(result: Result) -> Result:
         seen.append(settle(result))
         return seen[-1]
 
-    outcome = run(settled, converted.source(), see)
+    outcome = run(settled, outputs, see)
 
     def text(width: int) -> RenderableType:
         return Group(outcome.text(width), *(table for result in seen for table in _functions(result, converted)))
@@ -114,15 +115,14 @@ def _told(
     return replace(outcome, text=text)
 
 
-def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
+def _on_all(config: RunConfig, outputs: RunOutputs, run: RunSource, *, scheduled: bool) -> CommandOutcome:
     """Run every core; report the slowest, with the stores of all cores."""
-    lowered, given, dims = _asked(options, options.program)
-    specifications = assignments("--in", options.inputs)
-    if not options.timing_only:
-        given = _drawn(lowered, given, dims, specifications)
+    lowered, given, dims = _asked(config, scheduled=scheduled)
+    if not config.timing_only:
+        given = _drawn(lowered, given, dims, config.inputs)
     runs = running.run_lowered(
-        lowered, given, ALL_CORES, dims, target=options.target, timing_only=options.timing_only, engine=options.engine,
-        races=options.races or STOP,
+        lowered, given, ALL_CORES, dims, target=config.target, timing_only=config.timing_only, engine=config.engine,
+        races=config.races or STOP,
     )  # fmt: skip
 
     def settle(result: Result) -> Result:
@@ -130,12 +130,8 @@ def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
         stored = {name: array for name, array in runs.outputs.items() if name in uses}
         return replace(result, outputs={name: _codes(array, uses[name]) for name, array in stored.items()})
 
-    with tempfile.TemporaryDirectory(prefix="castsim-cores-") as folder:
-        inputs = as_files(given, Path(folder))
-        outcome = _told(
-            Namespace(**{**vars(options), "inputs": inputs}), runs.programs[runs.longest], run,
-            (lambda result: result) if options.timing_only else settle,
-        )  # fmt: skip
+    shown = (lambda result: result) if config.timing_only else settle
+    outcome = _reported(replace(config, inputs=given), outputs, runs.programs[runs.longest], run, shown)
     cycles = [None if core_result.untimed else core_result.cycles for core_result in runs.results]
     timed = None not in cycles
     head = f"{len(cycles)} cores, whose outputs are put together; core {runs.longest} is shown\n"
@@ -157,7 +153,7 @@ def _codes(array: NDArray[Any], use: ArgumentUse) -> Codes:
 
 
 def _drawn(
-    lowered: LoweredKernel, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Mapping[str, str]
+    lowered: LoweredKernel, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Inputs
 ) -> dict[str, Codes]:
     """Return arrays with the drawn ones (`random:SEED`, `zeros`) filled in, the same for all cores."""
     bound = programs.bind(lowered, given, dims)
@@ -175,7 +171,7 @@ def _drawn(
         for name, use in used.items()
         if name in shapes
     }
-    return {**given, **make_inputs({name: specifications[name] for name in uses}, uses)}
+    return {**given, **make_inputs({name: str(specifications[name]) for name in uses}, uses)}
 
 
 def _functions(result: Result, converted: TirProgram) -> list[RenderableType]:

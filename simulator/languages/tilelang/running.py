@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from math import inf
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -148,7 +149,7 @@ def run(
 
 def run_lowered(
     lowered: LoweredKernel, given: Mapping[str, Any], core: int | str, dims: Mapping[str, float],
-    target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
+    target: str | Path | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
 ) -> CoreRuns:  # fmt: skip
     """Run a lowered kernel; arguments and errors: see `run`."""
     if core != ALL and not isinstance(core, int):

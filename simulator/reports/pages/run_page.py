@@ -307,7 +307,7 @@ def run_page(
     sections = [PageSection(name, title, tuple(blocks)) for name, title, blocks in contents]
     return Page(
         kind="run",
-        title=f"{loaded.file} @{loaded.entry}",
+        title=loaded.title,
         subtitle=f"castsim run, target {loaded.target.name} ({loaded.target.title})",
         sections=tuple(part for part in sections if part.blocks),
         result=shortened(document, "instructions", _MOST_EXECUTIONS),
@@ -379,7 +379,8 @@ def _notes(report: RunReport, summary: Iterable[Line]) -> Iterator[Block]:
     names = ("notice", "head", "headline", "warnings", "races", "basis")
     for block in _of_text(report, *(name for name in names if name in PRINTED)):
         if isinstance(block, Text):
-            lines = (line for line in block.lines if line.text not in texts and not line.text.startswith(loaded.file))
+            heads = (loaded.file, f"{loaded.title} on ")
+            lines = (line for line in block.lines if line.text not in texts and not line.text.startswith(heads))
             yield Text(tuple(lines))
         else:
             yield block

@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from castsim.commands.option_parsers import output_folder
+from castsim.commands.option_parsers import given_of, output_folder
 from castsim.commands.outcome import CommandOutcome, answer
 from castsim.commands.run_views import ledger_of, removal, resume_hint
+from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
@@ -28,14 +29,17 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError, TileError: a row that the target cannot run.
         EngineError: a worker runs another version or dies.
     """
-    given = {"--target": options.target, "--data": options.data, "--cross-validate": options.cross_validate}
-    if options.record is not None and (excess := [name for name, value in given.items() if value is not None]):
+    chosen = {"--target": options.target, "--data": options.data, "--cross-validate": options.cross_validate}
+    if options.record is not None and (excess := [name for name, value in chosen.items() if value is not None]):
         raise ReadError(f"--record covers all shipped measurements; leave out {', '.join(excess)}")
     if options.cross_validate is not None:
-        refuse_workers(options, "--cross-validate uses a single process")
-        return _cross_validation(options)
-    workers, ledger = workers_of(options), ledger_of(options, data=options.data)
-    with resume_hint(ledger), stage_progress(options) as progress:
+        given = given_of(options, "workers", "scheduler", "ledger")
+        refuse_workers(given, "--cross-validate uses a single process")
+        with stage_progress(options.quiet, options.json) as progress:
+            return _cross_validation(options.cross_validate, options.target, options.data, progress)
+    workers = workers_of(options.workers, options.scheduler)
+    ledger = ledger_of(options.ledger, {"--json": options.json, "--html": options.html, "--data": options.data})
+    with resume_hint(ledger), stage_progress(options.quiet, options.json) as progress:
         accuracies = accuracy(
             options.target or None,
             data=options.data,
@@ -50,27 +54,26 @@ def execute(options: Namespace) -> CommandOutcome:
     return replace(answer(accuracy_page, accuracies.as_json()), delivered=removal(ledger))
 
 
-def _cross_validation(options: Namespace) -> CommandOutcome:
+def _cross_validation(left_out: str, name: str | None, data: str | None, progress: ProgressCallback) -> CommandOutcome:
     """Predict each published figure from facts fitted without it.
 
     Raises:
         ReadError: an option is wrong, no target is named, there are no casts or free facts, or the table does not fit.
     """
-    if options.cross_validate not in tuple(LeftOut):
-        message = f"--cross-validate: '{options.cross_validate}' cannot be left out"
+    if left_out not in tuple(LeftOut):
+        message = f"--cross-validate: '{left_out}' cannot be left out"
         raise ReadError(message, legal=[str(choice) for choice in LeftOut])
     legal = [target.name for target in measured_targets() if target.free_facts]
-    if options.target is None:
+    if name is None:
         raise ReadError("--cross-validate needs --target", legal=legal)
-    target = load_target(options.target)
+    target = load_target(name)
     if not target.free_facts:
         raise ReadError(f"{target.name} has no free facts to cross-validate", legal=legal)
-    if options.data is not None:
-        table = read_table(Path(options.data))
-    elif options.cross_validate in (LeftOut.OPERATION, LeftOut.SOURCE) or target.measured_casts is None:
+    if data is not None:
+        table = read_table(Path(data))
+    elif left_out in (LeftOut.OPERATION, LeftOut.SOURCE) or target.measured_casts is None:
         table = together([read_table(SHIPPED / measurement.file) for measurement in target.measurements])
     else:
         table = read_table(SHIPPED / target.measured_casts.file)
-    with stage_progress(options) as progress:
-        validation = cross_validate(target, table, LeftOut(options.cross_validate), progress)
+    validation = cross_validate(target, table, LeftOut(left_out), progress)
     return answer(cross_validation_page, validation.as_json())

@@ -31,7 +31,7 @@ from castsim.tools.advise.suggestions import (
     Change,
     ProposedChange,
     RejectedChange,
-    RunConfig,
+    SearchConfig,
     SuggestionEvidence,
 )
 from castsim.tools.advise.text_edits import (
@@ -384,7 +384,7 @@ def advise(
         CastsimError, EngineError: the unchanged program is refused, for example for a race.
         ReadError: an input or a range belongs to no argument.
     """
-    setting = RunConfig(
+    setting = SearchConfig(
         None if target is None else str(target), entry, args or {}, inputs or {}, options or {}, ranges or {}, tries,
         seconds,
     )  # fmt: skip

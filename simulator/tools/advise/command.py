@@ -8,17 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castsim.commands.kernels import bundles_of, launch_of, refuse_elsewhere
-from castsim.commands.option_parsers import assignments, positive, run_limits_of, scalars_of
+from castsim.commands.kernels import KernelOptions, bundles_of, launch_of, refuse_elsewhere, run_config_of
+from castsim.commands.option_parsers import assignments, options_as, positive
 from castsim.commands.outcome import CommandOutcome, plain, stacked, write_out
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import Language, Source, read_source
 from castsim.reports.progress import stage_progress
 from castsim.running.languages import CPP, GRAPH, language_module, language_of
+from castsim.running.program_runs import RunConfig
 from castsim.tools.advise.advice_search import Advice, advice_on
 from castsim.tools.advise.equivalence import original
-from castsim.tools.advise.suggestions import SECONDS, TRIES, Change, RunConfig, SuggestionEvidence
+from castsim.tools.advise.suggestions import SECONDS, TRIES, Change, SearchConfig, SuggestionEvidence
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,35 +34,35 @@ def execute(options: Namespace) -> CommandOutcome:
     number = None if options.apply is None else positive("--apply", options.apply)
     if (number is None) != (options.out is None):
         raise ReadError("--apply N and --out FILE go together", legal=("--apply 1 -o FILE",))
-    refuse_elsewhere(options, options.program)
-    setting = RunConfig(
-        target=options.target,
-        entry=options.entry,
-        args=scalars_of(options),
-        inputs=assignments("--in", options.inputs),
-        options=assignments("--option", options.options),
+    config, kernel = run_config_of(options, options.program), options_as(KernelOptions, options)
+    refuse_elsewhere(kernel, options.program)
+    setting = SearchConfig(
+        config.target,
+        config.entry,
+        config.args,
+        config.inputs,
+        config.options,
         ranges=ranges_of(options.ranges),
         tries=TRIES if options.tries is None else positive("--tries", options.tries),
         seconds=SECONDS if options.seconds is None else positive("--seconds", options.seconds),
-        limits=run_limits_of(options),
+        limits=config.limits,
     )
     if language_of(options.program) == GRAPH:
         raise ReadError(f"castsim advise takes a program; '{options.program}' is a graph", legal=("a .pto file",))
-    launch = launch_of(options)
+    launch = launch_of(kernel, config.inputs, options.program)
     if launch is not None:
-        source = bundles_of(options, launch, setting.args)
+        source = bundles_of(replace(config, launch=launch))
         setting = replace(setting, args={}, target=None)
     elif language_of(options.program) == CPP:
         kernels = language_module(CPP)
-        recording = kernels.recording_of(options)
+        recording = kernels.recording_of(config, kernel)
         source = kernels.as_text(recording)
-        inputs = assignments("--in", kernels.without_arguments(options, recording).inputs)
-        setting = replace(setting, entry=None, args={}, inputs=inputs)
+        setting = replace(setting, entry=None, args={}, inputs=recording.inputs)
     else:
-        source = _read(options)
-    with stage_progress(options) as progress:
+        source = _read(config)
+    with stage_progress(options.quiet, options.json) as progress:
         advice = advice_on(original(source, setting), progress)
-    written = None if number is None else _applied(advice, number, options)
+    written = None if number is None else _applied(advice, number, options.out, options.program, tried=options.tried)
     output = None if written is None else str(written)
     document = replace(advice, applied=number, output=output).as_json()
     return CommandOutcome(document, lambda _: _text(document, why=options.why))
@@ -84,15 +85,15 @@ def _text(document: Mapping[str, Any], *, why: bool) -> RenderableType:
     return stacked(report, Text(f"\n{diff.rstrip()}", no_wrap=True, overflow="ignore"))
 
 
-def _read(options: Namespace) -> Source:
+def _read(config: RunConfig) -> Source:
     """Read the program.
 
     Raises:
         ReadError: it is a binary.
     """
-    source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
+    source = read_source(config.path, lambda: False)
     if source.language is Language.BINARY:
-        raise ReadError(f"castsim advise edits text; '{options.program}' is a binary", legal=("castsim disasm",))
+        raise ReadError(f"castsim advise edits text; '{config.program}' is a binary", legal=("castsim disasm",))
     return source
 
 
@@ -117,7 +118,7 @@ def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     return ranges
 
 
-def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
+def _applied(advice: Advice, number: int, out: str, program: str, *, tried: bool) -> Path | None:
     """Write the program with a change; return the path.
 
     Raises:
@@ -130,9 +131,9 @@ def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
             legal=() if not count else (f"1 to {count}",),
         )
     offer: Change = advice.offers[number - 1]
-    if offer.how is not SuggestionEvidence.PROVEN and not options.tried:
+    if offer.how is not SuggestionEvidence.PROVEN and not tried:
         raise ReadError(
             f"--apply {number}: this change was tested on {offer.runs} inputs but is not proven",
             legal=(f"--apply {number} --tried",),
         )
-    return write_out(options.out, offer.change.text.encode(), options.program)
+    return write_out(out, offer.change.text.encode(), program)

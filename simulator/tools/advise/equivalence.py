@@ -34,7 +34,7 @@ from castsim.tools.advise.suggestions import (
     Change,
     ProposedChange,
     RejectedChange,
-    RunConfig,
+    SearchConfig,
     SuggestionEvidence,
     diff_of,
 )
@@ -115,7 +115,7 @@ def ranged_codes(fmt: Format, generator: np.random.Generator, size: int, ends: t
 
 
 def trial_inputs(
-    number: int, uses: Mapping[str, ArgumentUse], setting: RunConfig, deciding: frozenset[str] = frozenset()
+    number: int, uses: Mapping[str, ArgumentUse], setting: SearchConfig, deciding: frozenset[str] = frozenset()
 ) -> dict[str, Codes]:
     """Return the inputs of a trial: boundaries and random bits first, then plain random numbers, in turns.
 
@@ -175,7 +175,7 @@ class Baseline:
     """The unchanged program, to which every change is compared."""
 
     source: Source
-    setting: RunConfig
+    setting: SearchConfig
     loaded: LoadedProgram
     timed: Result
     trials: list[tuple[Mapping[str, Codes], Mapping[str, Codes]]] = field(default_factory=list)
@@ -250,7 +250,7 @@ class Baseline:
             return
 
 
-def original(source: Source, setting: RunConfig) -> Baseline:
+def original(source: Source, setting: SearchConfig) -> Baseline:
     """Return a program, read and timed.
 
     Raises:
@@ -263,7 +263,7 @@ def original(source: Source, setting: RunConfig) -> Baseline:
     return Baseline(source, setting, loaded, run, terms=terms_of(loaded))
 
 
-def timed(loaded: LoadedProgram, setting: RunConfig) -> Result:
+def timed(loaded: LoadedProgram, setting: SearchConfig) -> Result:
     """Return the cycles of a program; races and stale reads raise an error."""
     assembly = loaded.language != "pto"
     needs = loaded.tree is None and bool(setting.inputs)
@@ -381,7 +381,7 @@ _TOGETHER, _BYTES_TOGETHER = 128, 1 << 27
 
 
 def _outputs(
-    loaded: LoadedProgram, inputs: Sequence[Mapping[str, Codes]], setting: RunConfig
+    loaded: LoadedProgram, inputs: Sequence[Mapping[str, Codes]], setting: SearchConfig
 ) -> Iterable[Mapping[str, Codes]]:
     """Return the outputs for each of several inputs."""
     if isinstance(loaded, MicroProgram) and len(inputs) > 1:

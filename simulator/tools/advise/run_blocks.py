@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 
-from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
+from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.reading import Language, Source
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import Block, Folded, Line, Listing, Text
-from castsim.running.program_runs import Result
+from castsim.running.program_runs import Result, RunConfig
 from castsim.tools.advise.advice_search import Advice, advice_on
 from castsim.tools.advise.equivalence import original
-from castsim.tools.advise.suggestions import RunConfig
+from castsim.tools.advise.suggestions import SearchConfig
 
 
-def blocks_of_run(options: Namespace, result: Result, *, is_read: bool) -> Sequence[Block]:
-    """Return what the page of a run says of changes; `is_read` marks a program whose text is that of a file."""
-    advice = advice_of(options, result, is_read=is_read)
+def blocks_of_run(config: RunConfig, result: Result) -> Sequence[Block]:
+    """Return what the page of a run says of changes."""
+    advice = advice_of(config, result)
     return () if advice is None else tuple(_offers(advice))
 
 
@@ -47,7 +46,7 @@ _MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
 """Maximum executions and lines of a program that is also changed: each change is read and run again."""
 
 
-def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
+def advice_of(config: RunConfig, result: Result) -> Advice | str | None:
     """Return the changes that save cycles of a run, or a sentence with the reason why none was tried.
 
     None if the run itself is in doubt.
@@ -56,18 +55,21 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
         return None
 
     loaded = result.loaded
-    changing = ("sync", "opaque", "declare", "machine", "unsafe_scratch", "max_cycles")
-    given = [name for name in changing if getattr(options, name) not in (None, [], False, "insert")]
-    if not is_read or not loaded.source:
+    changing = {
+        "sync": config.sync != "insert", "opaque": bool(config.opaque), "declare": config.declare is not None,
+        "machine": config.machine is not None, "unsafe-scratch": config.unsafe_scratch,
+        "max-cycles": config.max_cycles != MAX_CYCLES,
+    }  # fmt: skip
+    given = [name for name, is_given in changing.items() if is_given]
+    if config.is_recorded or config.launch is not None or not loaded.source:
         return "Run `castsim advise` to try changes." if loaded.source else "A binary has no text to change."
     if given:
-        return f"Changes are not tried on a run with --{given[0].replace('_', '-')}."
+        return f"Changes are not tried on a run with --{given[0]}."
     if len(result.timing.executions) > _MOST_ADVISED or loaded.source.count("\n") > _MOST_CHANGED_LINES:
         return "The program is long: run `castsim advise` to try changes."
-    setting = RunConfig(
-        loaded.target, loaded.entry if loaded.target.has_tiles else None,
-        scalars_of(options),
-        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options)
+    setting = SearchConfig(
+        loaded.target, loaded.entry if loaded.target.has_tiles else None, config.args, config.inputs,
+        seconds=_ADVICE_SECONDS, limits=config.limits,
     )  # fmt: skip
     language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
@@ -98,10 +99,10 @@ class Change(Keys):
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig:
-    """Target and arguments for runs of the original and the changed program."""
+class SearchConfig:
+    """A search for changes: target and arguments of the runs, ranges of inputs, and limits of the search."""
 
-    target: str | Target | None = None
+    target: str | Path | Target | None = None
     entry: str | None = None
     args: Mapping[str, int | float] = field(default_factory=dict)
     inputs: Mapping[str, Codes | str] = field(default_factory=dict)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from castsim.commands.option_parsers import assignments, scalar
+from castsim.commands.option_parsers import scalar
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.execution.input_data import ArgumentUse, make_inputs, read_input, write_array
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Codes, Format, format_named
 from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction
@@ -35,29 +35,42 @@ from castsim.tools.tpc_compiler.builtin_calls import (
 from castsim.tools.tpc_compiler.builtin_sequences import INPUT, OUTPUT
 
 
-def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
+@dataclass(frozen=True, slots=True)
+class BuiltinRequest:
+    """A builtin to show or to call: its inputs and numbers as typed, by name, and the folder for outputs."""
+
+    name: str
+    target: VliwTarget
+    rounding: str | None
+    inputs: Mapping[str, str]
+    args: Mapping[str, str]
+    emit: bool
+    out: str | None
+
+
+def emit_or_call(request: BuiltinRequest) -> CommandOutcome:
     """Show the assembly of a builtin, and its results if there is an input.
 
     Raises:
         ReadError, IllegalError: see `castsim.tools.builtins.command.execute`.
     """
-    builtin = emitted(options.name, target, rounding=options.rounding)
-    x, args = _given(options, builtin)
-    if x is None and options.out is not None:
+    builtin = emitted(request.name, request.target, rounding=request.rounding)
+    x, args = _given(request, builtin)
+    if x is None and request.out is not None:
         raise ReadError("--out has nothing to write without --in", legal=("--in x=FILE.npy|random:SEED|zeros",))
     result = None if x is None else call(builtin, x, args)
     assembly = builtin.text(1, args or None) if result is None else result.text
-    files = {} if result is None else _written(options, {OUTPUT: result.outputs[OUTPUT]})
+    files = {} if result is None else _written(request.out, {OUTPUT: result.outputs[OUTPUT]})
     document = builtin_document(builtin, assembly, result, files)
 
     return CommandOutcome(
         document,
-        lambda _: plain(assembly) if options.emit else builtin_text(builtin, document, result),
+        lambda _: plain(assembly) if request.emit else builtin_text(builtin, document, result),
         code=1 if result is not None and result.stale_reads else 0,
     )
 
 
-def _given(options: Namespace, builtin: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
+def _given(request: BuiltinRequest, builtin: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
     """Return the input array and the numbers; `--in` may also give numbers.
 
     Raises:
@@ -65,8 +78,8 @@ def _given(options: Namespace, builtin: Builtin) -> tuple[Codes | None, Mapping[
     """
     named = builtin.built.signature.scalar
     numbers = set() if named is None else {named[0]}
-    inputs = assignments("--in", options.inputs)
-    texts = assignments("--arg", options.args) | {name: inputs.pop(name) for name in numbers & inputs.keys()}
+    inputs = dict(request.inputs)
+    texts = dict(request.args) | {name: inputs.pop(name) for name in numbers & inputs.keys()}
     args = {name: scalar(name, text) for name, text in texts.items()}
     source = builtin.built.signature.source
     text = inputs.get(INPUT, "")
@@ -75,54 +88,54 @@ def _given(options: Namespace, builtin: Builtin) -> tuple[Codes | None, Mapping[
     return make_inputs(inputs, {INPUT: _use((source.elements,), format_named(source.format))}).get(INPUT), args
 
 
-def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
+def emit_or_call_function(request: BuiltinRequest, row: SpecialFunction) -> CommandOutcome:
     """Show the assembly of a special function, and its results if there are operands.
 
     Raises:
         ReadError: an operand, table or number is invalid.
         IllegalError: its instructions are not public and its values cannot be computed.
     """
-    if options.rounding is not None:
+    if request.rounding is not None:
         raise ReadError(
             f"--rounding applies only to casts; {row.builtin} uses the mode in the rounding register",
             legal=("nothing",),
         )
     if row.kind is FunctionKind.DESCRIPTOR:
-        return _descriptor(options, target, row)
-    program = function_program(row, target)
-    operands, tables = _operands(options, program)
-    if not operands and (tables or options.out is not None):
+        return _descriptor(request, row)
+    program = function_program(row, request.target)
+    operands, tables = _operands(request, program)
+    if not operands and (tables or request.out is not None):
         legal = [f"--in {name}=FILE.npy|random:SEED|zeros" for name in program.operands]
         raise ReadError("no operands to compute with", legal=legal)
     result = call_function(program, operands, tables) if operands else None
-    files = {} if result is None else _written(options, result.outputs)
+    files = {} if result is None else _written(request.out, result.outputs)
     content = function_document(program, result, files)
 
     return CommandOutcome(
         content,
-        lambda _: plain(str(content["assembly"])) if options.emit else function_text(program, content, result),
+        lambda _: plain(str(content["assembly"])) if request.emit else function_text(program, content, result),
         code=1 if result is not None and result.stale_reads else 0,
     )
 
 
-def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
-    if options.out is not None:
+def _descriptor(request: BuiltinRequest, row: SpecialFunction) -> CommandOutcome:
+    if request.out is not None:
         raise ReadError(f"--out has nothing to write: {row.builtin} has no array", legal=("--json FILE",))
-    numbers = {**assignments("--in", options.inputs), **assignments("--arg", options.args)}
-    call = descriptor_call(row, target, {name: scalar(name, text) for name, text in numbers.items()})
+    numbers = {**request.inputs, **request.args}
+    call = descriptor_call(row, request.target, {name: scalar(name, text) for name, text in numbers.items()})
 
     return CommandOutcome(
-        DescriptorCall.of(call), lambda _: plain(call.text()) if options.emit else descriptor_text(call)
+        DescriptorCall.of(call), lambda _: plain(call.text()) if request.emit else descriptor_text(call)
     )
 
 
-def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:
+def _operands(request: BuiltinRequest, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:
     """Return the operands and the tables from the command line.
 
     Raises:
         ReadError: a name is unknown, or an input cannot be read.
     """
-    inputs = assignments("--in", options.inputs)
+    inputs = request.inputs
     lanes = program.target.registers.vector_bytes * 8 // FORMATS["f32"].bits
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(program.operands, (lanes,))
     shapes |= {table.table: (table.entries, table.columns) for table in program.tables}
@@ -132,7 +145,7 @@ def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, C
     }
     operands = make_inputs(generated, uses)
     operands |= {name: read_input(text, name) for name, text in inputs.items() if name not in generated}
-    for name, text in assignments("--arg", options.args).items():
+    for name, text in request.args.items():
         if name not in program.operands or name in operands:
             raise ReadError(f"--arg {name} is not one of the missing operands", legal=program.operands)
         operands[name] = np.full((1,), np.float32(scalar(name, text)))
@@ -145,9 +158,9 @@ def _use(shape: tuple[int, ...], fmt: Format = FORMATS["f32"]) -> ArgumentUse:
     return ArgumentUse(format=fmt, elements=elements, padded={elements}, shapes={shape}, needs_input=True, stored=False)
 
 
-def _written(options: Namespace, outputs: Mapping[str, Codes]) -> dict[str, Path]:
+def _written(out: str | None, outputs: Mapping[str, Codes]) -> dict[str, Path]:
     """Write the outputs if requested."""
-    files = {} if options.out is None else {name: Path(options.out) / f"{name}.npy" for name in outputs}
+    files = {} if out is None else {name: Path(out) / f"{name}.npy" for name in outputs}
     for name, path in files.items():
         write_array(path, outputs[name])
     return files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from castsim.commands.option_parsers import assignments, refuse_given
+from castsim.commands.option_parsers import assignments, given_of, refuse_given
 from castsim.commands.outcome import CommandOutcome, answer
 from castsim.isa.errors import ReadError
 from castsim.reports.pages.answer_pages import builtin_list_page
@@ -22,7 +22,8 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError: the target lacks it, or its values are not documented or not modelled.
     """
     if options.name is None:
-        refuse_given(options, ("emit", "in", "arg", "out", "rounding", "option"), "needs the name of a builtin")
+        given = given_of(options, "emit", "in", "arg", "out", "rounding", "option")
+        refuse_given(given, "needs the name of a builtin")
         return _list(options.target)
     if options.target is None:
         raise ReadError("choose the generation", legal=[f"--target {target.name}" for target in _targets(None)])
@@ -30,9 +31,13 @@ def execute(options: Namespace) -> CommandOutcome:
 
     chosen = with_options(builtin_target(options.target), assignments("--option", options.options))
     function = None if is_cast(options.name, chosen) else find_function(options.name, chosen)
+    request = builtin_call.BuiltinRequest(
+        options.name, chosen, options.rounding, assignments("--in", options.inputs), assignments("--arg", options.args),
+        options.emit, options.out,
+    )  # fmt: skip
     if function is not None:
-        return builtin_call.emit_or_call_function(options, chosen, function)
-    return builtin_call.emit_or_call(options, chosen)
+        return builtin_call.emit_or_call_function(request, function)
+    return builtin_call.emit_or_call(request)
 
 
 def _list(target: str | None) -> CommandOutcome:

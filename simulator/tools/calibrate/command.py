@@ -41,7 +41,7 @@ def execute(options: Namespace) -> CommandOutcome:
     bounds = {name: _range(name, text) for name, text in assignments("--bounds", options.bounds).items()}
     choice = FitSelection(tuple(options.fit), tuple(options.fix), bounds)
     target, measured = load_target(options.target), read_table(Path(options.data))
-    with stage_progress(options) as progress:
+    with stage_progress(options.quiet, options.json) as progress:
         calibration = calibrate(target, measured, choice, progress)
     write_description(derived_description(calibration, options.target, out), out)
     calibration = replace(calibration, out=options.out)

@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from castsim import __version__
-from castsim.commands.option_parsers import (
-    HEADERS,
-    assignments,
-    headers_of,
-    macros_of,
-    refuse,
-    scalars_of,
-    statements_of,
-)
+from castsim.commands.kernels import KernelOptions
+from castsim.commands.option_parsers import assignments, limits_of, options_as, refuse, scalars
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
-from castsim.execution.run_limits import Limits
 from castsim.isa.errors import SHOWN, ReadError, Severity, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.reports.documents import CommandDocument, Document, says
@@ -175,17 +167,17 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.language is not None and options.language not in LANGUAGES:
         raise ReadError(f"--language {options.language}: unknown language", legal=LANGUAGES)
     target = None if options.target is None else load_target(options.target)
-    args, chosen = scalars_of(options), assignments("--option", options.options)
-    limits = Limits(statements_of(options))
-    walk = files_of(options.files)
+    args, chosen = scalars(options.args), assignments("--option", options.options)
+    limits = limits_of(statements=options.max_statements)
+    kernel, walk = options_as(KernelOptions, options), files_of(options.files)
     if not walk.files:
         message = f"no file in {', '.join(map(repr, options.files))} is of a kind that castsim checks"
         raise ReadError(message, legal=(".pto", ".tpc", ".s", ".c", ".toml", ".mlir", ".onnx"))
     if options.language != "c" and not any(file.endswith(KERNEL_SUFFIX) for file in walk.files):
-        refuse(options, HEADERS, walk.files[0], (KERNEL_SUFFIX,))
-    folders, defines = headers_of(options)[0], macros_of(options)
+        refuse(kernel.headers, walk.files[0], (KERNEL_SUFFIX,))
+    folders, defines = kernel.header_folders(), kernel.macro_texts()
     findings: list[Finding] = []
-    with stage_progress(options) as progress:
+    with stage_progress(options.quiet, options.json) as progress:
         for number, file in enumerate(walk.files):
             progress(f"check {file}", number, len(walk.files))
             findings += check(

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.cast import read_value
-from castsim.commands.option_parsers import refuse_given
+from castsim.commands.option_parsers import given_of, refuse_given
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
@@ -43,7 +43,11 @@ def execute(options: Namespace) -> CommandOutcome:
             raise ReadError("--table lists all casts of a target; leave out SRC and DST")
         return _table(options.target)
     if options.src is not None and options.src.endswith(IR_SUFFIX):
-        return _text(options)
+        why = "does not apply to LLVM IR text, which determines it"
+        given = given_of(options, "form", "rounding", "reading")
+        refuse_given(given, why, usual=("as", "compiler"), legal=("--order",))
+        texts = [options.dst, *options.values] if options.dst is not None else []
+        return _text(options.src, options.target, options.order, texts, emit=options.emit)
     if options.dst is None:
         raise ReadError("SRC and DST are needed (see `castsim compiled --help`)")
     cast = compile_cast(
@@ -72,18 +76,14 @@ def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
     return CommandOutcome(document, lambda _: compiled_text(comparison, sources))
 
 
-def _text(options: Namespace) -> CommandOutcome:
-    """Show the casts of an LLVM IR text; all positional arguments after the file are values."""
-    why = "does not apply to LLVM IR text, which determines it"
-    refuse_given(options, ("form", "rounding", "reading"), why, usual=("as", "compiler"), legal=("--order",))
-    text_read = read_text(options.src, "LLVM IR")
-    text_casts = casts_of_text(text_read, options.src, tpc_target(options.target), options.order)
+def _text(file: str, target: str, order: str, texts: list[str], *, emit: bool) -> CommandOutcome:
+    """Show the casts of an LLVM IR text, with the results for values."""
+    text_casts = casts_of_text(read_text(file, "LLVM IR"), file, tpc_target(target), order)
     places = [
         {"line": text_cast.span.line, "column": text_cast.span.column, "written": text_cast.written}
         for text_cast in text_casts
     ]
-    texts = [options.dst, *options.values] if options.dst is not None else []
-    if options.emit:
+    if emit:
         parts = [
             f"// {text_cast.span}: {text_cast.written}\n{text_cast.cast.kernel.text()}" for text_cast in text_casts
         ]

@@ -10,12 +10,12 @@ from rich.text import Text
 
 from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import value_of
-from castsim.reports.cast import SourceValue
 from castsim.reports.cast_text import coded_number, number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, json_value, number_document
 from castsim.reports.schemas.keys import Bits, Bundles, Number, Value
 from castsim.reports.terminal import composed, table
+from castsim.running.value_casts import SourceValue
 from castsim.targets.description import Status
 from castsim.tools.compiled.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
 from castsim.tools.compiled.compiled_casts import MatrixEntry, SourceForm, entries

@@ -11,22 +11,16 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from castsim.commands.kernels import is_kernel, refuse_elsewhere
-from castsim.commands.kernels import launch_of as kernel_launch
-from castsim.commands.option_parsers import (
-    LAST_PORT,
-    assignments,
-    integer_from,
-    run_limits_of,
-    scalar,
-    scalars_of,
-)
+from castsim.commands.kernels import KernelOptions, launch_of, refuse_elsewhere, run_config_of
+from castsim.commands.option_parsers import LAST_PORT, integer_from, options_as, scalar
 from castsim.commands.outcome import CommandOutcome, tell
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document
 from castsim.running.languages import CPP, GRAPH, language_module, language_of
+from castsim.running.program_runs import RunConfig
 from castsim.tools.debugger.debug_adapter import serve, serve_port
-from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
+from castsim.tools.debugger.stepper import Stepper, stepper_of
 from castsim.tools.debugger.stepping import Stop, element_lines, operation_text, pipe_lines, source_lines, stop_line
 from castsim.tools.debugger.stops import Breakpoint, parse_selection
 
@@ -268,73 +262,59 @@ def execute(options: Namespace) -> CommandOutcome:
         CastsimError, EngineError: see `castsim.run`; also for a wrong option.
     """
     if options.dap:
-        return _serve(options)
+        config = None
+        if options.program is not None:
+            config = launched(run_config_of(options, options.program), options_as(KernelOptions, options))
+        return _serve(config, options.port)
     if options.port is not None:
         raise ReadError("--port requires --dap", legal=("--dap --port N",))
     if options.program is None:
         raise ReadError("castsim debug needs a program", legal=("castsim debug PROGRAM", "castsim debug --dap"))
-    refuse_elsewhere(options, options.program)
-    stepper = launch_of(options).stepper()
-    console = Console(stepper, silent=options.quiet or options.json == "-")
+    config, kernel = run_config_of(options, options.program), options_as(KernelOptions, options)
+    refuse_elsewhere(kernel, config.program)
+    console = Console(stepper_of(launched(config, kernel)), silent=options.quiet or options.json == "-")
     document = console.run()
     return CommandOutcome(document, lambda _: Group(), code=2 if console.failed else 0)
 
 
-def launch_of(options: Namespace) -> SteppedLaunch:
-    """Return the program to run.
+def launched(config: RunConfig, kernel: KernelOptions) -> RunConfig:
+    """Return the run to step through: of a kernel in C++, its recording.
 
     Raises:
-        ReadError: an option is wrong.
+        ReadError: an option is wrong, or the program cannot be stepped through.
     """
-    program = options.program
+    program = config.program
     if program == "-":
         raise ReadError("standard input carries the commands; give the program as a file", legal=("PROGRAM.pto",))
     if language_of(program) == GRAPH:
         raise ReadError(f"'{program}' is a graph; debug steps through programs", legal=("a .pto file", "a .tpc file"))
-    source = None
     if language_of(program) == CPP:
         kernels = language_module(CPP)
-        recording = kernels.recording_of(options)
-        source, options = recording.source, kernels.without_arguments(options, recording)
-    return SteppedLaunch(
-        program,
-        options.target,
-        options.entry,
-        assignments("--in", options.inputs),
-        scalars_of(options),
-        assignments("--option", options.options),
-        options.engine,
-        run_limits_of(options),
-        None if options.declare is None else Path(options.declare),
-        source,
-        kernel_launch(options),
-    )
+        recording = kernels.recording_of(config, kernel)
+        config = kernels.settled(config, recording, recording.inputs)
+    return replace(config, launch=launch_of(kernel, config.inputs, program))
 
 
-def kernel_of(program: str, given: Mapping[str, Sequence[str]]) -> LaunchRequest | None:
-    """Return the options of a kernel in C from an editor's launch request, by name; None for other programs.
+def kernel_of(program: str, inputs: Mapping[str, object], given: Mapping[str, Sequence[str]]) -> LaunchRequest | None:
+    """Return the launch of a kernel in C from an editor's launch request, by name; None for other programs.
 
     Raises:
         ReadError: an attribute cannot be read, or does not apply to this program.
     """
-    if not is_kernel(program) and not any(given[key] for key in given if key != "in"):
-        return None
     last = {key: ",".join(given[key]) or None for key in ("index-space", "tpcs", "accumulators")}
-    options = Namespace(
-        program=program, tensors=[*given["tensor"]], index_space=last["index-space"], tpcs=last["tpcs"],
-        accumulators=last["accumulators"], macros=[*given["define"]], folders=[*given["include"]],
-        inputs=[*given["in"]],
+    kernel = KernelOptions(
+        tuple(given["tensor"]), last["index-space"], last["tpcs"], last["accumulators"], tuple(given["define"]),
+        tuple(given["include"]),
     )  # fmt: skip
-    return kernel_launch(options)
+    return launch_of(kernel, inputs, program)
 
 
-def _serve(options: Namespace) -> CommandOutcome:
-    given = None if options.program is None else launch_of(options)
-    if options.port is None:
-        serve(given, scalar, kernel_of)
+def _serve(config: RunConfig | None, port: str | None) -> CommandOutcome:
+    if port is None:
+        serve(config, scalar, kernel_of)
     else:
-        port = integer_from("--port", options.port, least=0)
-        if port > LAST_PORT:
-            raise ReadError(f"--port {port}: not a port number", legal=(f"0 .. {LAST_PORT}",))
-        serve_port(port, given, scalar, kernel_of)
+        number = integer_from("--port", port, least=0)
+        if number > LAST_PORT:
+            raise ReadError(f"--port {number}: not a port number", legal=(f"0 .. {LAST_PORT}",))
+        serve_port(number, config, scalar, kernel_of)
     return CommandOutcome({}, lambda _: Group())

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document, Json
-from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
+from castsim.running.program_runs import RunConfig
+from castsim.tools.debugger.stepper import Stepper, stepper_of
 from castsim.tools.debugger.stepping import element_value, line_text, operation_text, stop_line
 from castsim.tools.debugger.stops import Breakpoint, ProgramName, Selection, parse_selection
 
@@ -279,7 +280,7 @@ def _expression(name: str, index: tuple[int, ...]) -> str:
 
 
 Move = Callable[[], object]
-Kernel = Callable[[str, Mapping[str, Sequence[str]]], "LaunchRequest | None"]
+Kernel = Callable[[str, Mapping[str, object], Mapping[str, Sequence[str]]], "LaunchRequest | None"]
 KERNEL_KEYS = ("tensor", "define")
 """Attributes of a launch that map names to texts; `include`, `index-space`, `tpcs` and `accumulators` are texts."""
 
@@ -318,7 +319,7 @@ class Session:
 
     channel: Channel
     number: Callable[[str, str], int | float]
-    launch: SteppedLaunch | None = None
+    launch: RunConfig | None = None
     kernel: Kernel | None = None
     """Function that reads a launch's attributes for a kernel in C, by name."""
     stepper: Stepper | None = None
@@ -407,7 +408,7 @@ class Session:
         return dict.fromkeys(_CAPABILITIES, True)
 
     def _launch(self, given: Arguments) -> Document:
-        launch = self.launch or SteppedLaunch("")
+        launch = self.launch or RunConfig("")
         program = given.text("program")
         launch = replace(
             launch,
@@ -422,14 +423,14 @@ class Session:
         if self.kernel is not None and launch.program:
             texts = {key: _words(given, key) for key in ("include", "index-space", "tpcs", "accumulators")}
             named = {key: [f"{name}={text}" for name, text in given.pairs(key).items()] for key in KERNEL_KEYS}
-            named["in"] = [f"{name}={text}" for name, text in launch.inputs.items()]
-            launch = replace(launch, kernel=self.kernel(launch.program, {**texts, **named}) or launch.kernel)
+            asked = self.kernel(launch.program, launch.inputs, {**texts, **named})
+            launch = replace(launch, launch=asked or launch.launch)
         if not launch.program:
             raise ReadError("a launch needs a 'program'", legal=("the path of a .pto or .tpc file",))
         if "stopOnEntry" in given.given:
             self._stop_on_entry = given.flag("stopOnEntry")
         self._stop_at_end = given.flag("stopAtEnd")
-        self.stepper = launch.stepper()
+        self.stepper = stepper_of(launch)
         self.variables = Variables(self.stepper)
         self._after += [self._place_asked, self._begin]
         return {}
@@ -668,7 +669,7 @@ _HOST = "127.0.0.1"
 Number = Callable[[str, str], int | float]
 
 
-def serve(launch: SteppedLaunch | None, number: Number, kernel: Kernel | None = None) -> None:
+def serve(launch: RunConfig | None, number: Number, kernel: Kernel | None = None) -> None:
     """Serve the editor that has started this process; see `Session` for the parameters.
 
     Raises:
@@ -679,7 +680,7 @@ def serve(launch: SteppedLaunch | None, number: Number, kernel: Kernel | None = 
         Session(Channel(sys.stdin.buffer, sink), number, launch, kernel).run()
 
 
-def serve_port(port: int, launch: SteppedLaunch | None, number: Number, kernel: Kernel | None = None) -> None:
+def serve_port(port: int, launch: RunConfig | None, number: Number, kernel: Kernel | None = None) -> None:
     """Wait for one editor at a port (0: any free port), and serve it.
 
     Raises:

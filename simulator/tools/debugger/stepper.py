@@ -10,8 +10,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from castsim.engines import ENGINES, observe
 from castsim.execution.interpreter.vector_unit import BytePointer
@@ -23,13 +22,10 @@ from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType, element_format, held_element
-from castsim.isa.reading import Source
 from castsim.isa.tpc.program import File, TensorDeclaration, VlmDeclaration
 from castsim.reports.launches import sent_cycles
 from castsim.running.loaded import Inputs, LoadedProgram
-from castsim.running.program_loading import load
-from castsim.running.program_runs import Result, run_loaded
-from castsim.targets.description import with_options
+from castsim.running.program_runs import Result, RunConfig, run_loaded
 from castsim.targets.loader import Target
 from castsim.tools.debugger.step_recording import (
     BUFFER,
@@ -54,10 +50,6 @@ from castsim.tools.debugger.stops import (
     regions_of,
     selected,
 )
-
-if TYPE_CHECKING:
-    from castsim.running.loaded import LaunchRequest
-
 
 # A recorded run: its operations with their cycles, the memories at its start, and what each operation changes.
 
@@ -662,35 +654,13 @@ class Stepper:
 # What is to be stepped through, as it was asked for.
 
 
-@dataclass(frozen=True, slots=True)
-class SteppedLaunch:
-    """A program and the options of its run, as in `castsim run`."""
+def stepper_of(config: RunConfig) -> Stepper:
+    """Run a program and stop before its first operation.
 
-    program: str
-    target: str | None = None
-    entry: str | None = None
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    args: Mapping[str, int | float] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
-    engine: str | None = None
-    limits: Limits = DEFAULT_LIMITS
-    declare: Path | None = None
-    source: Source | None = None
-    """The program if it was already read: the recording of a kernel in C++."""
-    kernel: LaunchRequest | None = None
-    """Tensors, index space and engines of a kernel in C."""
-
-    def stepper(self) -> Stepper:
-        """Run the program and stop before its first operation.
-
-        Raises:
-            CastsimError, EngineError: see `castsim.run`.
-        """
-        if self.engine is not None and self.engine not in ENGINES:
-            raise ReadError(f"engine '{self.engine}' is not available", legal=ENGINES)
-        loaded = load(
-            Path(self.program) if self.source is None else self.source, self.target, self.entry, self.args,
-            lambda target: with_options(target, dict(self.options)), declare=self.declare, limits=self.limits,
-            launch=self.kernel,
-        )  # fmt: skip
-        return Stepper(record(loaded, self.inputs, engine=self.engine, limits=self.limits), args=self.args)
+    Raises:
+        CastsimError, EngineError: see `castsim.run`.
+    """
+    if config.engine is not None and config.engine not in ENGINES:
+        raise ReadError(f"engine '{config.engine}' is not available", legal=ENGINES)
+    recorded = record(config.load(), config.inputs, engine=config.engine, limits=config.limits)
+    return Stepper(recorded, args=config.args)

@@ -6,14 +6,15 @@ import re
 from argparse import Namespace
 from fractions import Fraction
 
-from castsim.commands.kernels import launch_of, refuse_elsewhere
-from castsim.commands.option_parsers import assignments, most_cycles, opaque_cycles, run_limits_of, scalars_of
+from castsim.commands.kernels import KernelOptions, launch_of, refuse_elsewhere, run_config_of
+from castsim.commands.option_parsers import assignments, options_as
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import STDIN
 from castsim.running.languages import CPP, GRAPH, language_module, language_of
+from castsim.running.program_runs import RunConfig
 from castsim.tools.diff.comparing import SideRequest, diff_sides, difference_text
 from castsim.tools.diff.differences import Difference
 
@@ -27,15 +28,17 @@ def execute(options: Namespace) -> CommandOutcome:
         ComparisonError, ReadError: a side cannot be compared, or an option is wrong.
     """
     limit = _slowdown(options.max_slowdown)
-    refuse_elsewhere(options, options.a, options.b)
-    check_page(options, {"A": options.a, "B": options.b})
-    comparison = diff_sides(*_sides(options))
+    kernel = options_as(KernelOptions, options)
+    refuse_elsewhere(kernel, options.a, options.b)
+    check_page(options.html, {"--json": options.json, "A": options.a, "B": options.b})
+    a, b = (_recorded(side, kernel) for side in _sides_of(options, kernel))
+    comparison = diff_sides(a, b)
 
-    write_page_of(options, "castsim.tools.diff.page", comparison)
+    write_page_of(options.html, "castsim.tools.diff.page", comparison)
 
     return CommandOutcome(
         comparison.as_json(),
-        lambda width: with_note(difference_text(comparison, width), options),
+        lambda width: with_note(difference_text(comparison, width), options.html),
         code=_code(comparison, limit),
     )
 
@@ -45,7 +48,7 @@ def _code(comparison: Difference, limit: Fraction | None) -> int:
     return int(not (comparison.equal if limit is None else comparison.within(limit)))
 
 
-def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
+def _sides_of(options: Namespace, kernel: KernelOptions) -> tuple[SideRequest, SideRequest]:
     """Return the two sides to compare.
 
     Raises:
@@ -61,30 +64,23 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
     if options.b is None and not own and options.target_b is None and options.entry_b is None:
         raise ReadError("the second program is missing", legal=("castsim diff A B", "--target-b T", *_LEGAL_B))
     shared = assignments("--option", options.options)
-    common = {
-        "inputs": assignments("--in", options.inputs),
-        "args": scalars_of(options),
-        "opaque": opaque_cycles(options.opaque),
-        "timing_only": options.timing_only,
-        "max_cycles": most_cycles(options),
-        "limits": run_limits_of(options),
-        "launch": launch_of(options, a, b),
-    }
-    other = options.target_b or options.target
-    return (
-        _recorded(SideRequest(a, options.target, options.entry, shared, **common), options),
-        _recorded(SideRequest(b, other, options.entry_b or options.entry, own, shared, **common), options),
-    )
+    config = run_config_of(options, a)
+    side = SideRequest(
+        a, config.target, config.entry, shared, inputs=config.inputs, args=config.args, opaque=config.opaque,
+        timing_only=config.timing_only, max_cycles=config.max_cycles, limits=config.limits,
+        launch=launch_of(kernel, config.inputs, a, b),
+    )  # fmt: skip
+    target, entry = options.target_b or options.target, options.entry_b or options.entry
+    return side, replace(side, program=b, target=target, entry=entry, options=own, inherited=shared)
 
 
-def _recorded(side: SideRequest, options: Namespace) -> SideRequest:
+def _recorded(side: SideRequest, kernel: KernelOptions) -> SideRequest:
     """Return a side; a kernel in C++ becomes its recording for the side's target and options."""
     if language_of(str(side.program)) != CPP:
         return side
-    kernels = language_module(CPP)
-    recording = kernels.side_of(options, str(side.program), side.entry, side.target, side.prepared)
-    inputs = assignments("--in", kernels.without_arguments(options, recording).inputs)
-    return replace(side, program=recording.source, entry=None, args={}, inputs=inputs)
+    config = RunConfig(str(side.program), side.target, side.entry, side.args, side.inputs, limits=side.limits)
+    recording = language_module(CPP).recording_of(config, kernel, side.prepared)
+    return replace(side, program=recording.source, entry=None, args={}, inputs=recording.inputs)
 
 
 _LEGAL = ("a .pto or .tpc file", "a .json file of `castsim run --json`")

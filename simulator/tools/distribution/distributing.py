@@ -13,7 +13,6 @@ import os
 import stat
 import struct
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from itertools import islice
@@ -276,35 +275,33 @@ class Workers:
 ALONE = Workers()
 
 
-def workers_of(options: Namespace) -> Workers:
+def workers_of(workers: str | None, scheduler: str | None) -> Workers:
     """Return the workers that compute.
 
     Raises:
         ReadError: the number of processes is invalid, or processes and a scheduler were both given.
     """
-    refuse_both(options)
-    count = 1 if options.workers is None else integer_from("--workers", options.workers)
-    return Workers(count, options.scheduler)
+    refuse_both(workers, scheduler)
+    return Workers(1 if workers is None else integer_from("--workers", workers), scheduler)
 
 
-def refuse_both(options: Namespace) -> None:
+def refuse_both(workers: str | None, scheduler: str | None) -> None:
     """Reject processes of this machine together with a scheduler.
 
     Raises:
         ReadError: both were given.
     """
-    if options.workers is not None and options.scheduler is not None:
+    if workers is not None and scheduler is not None:
         raise ReadError("--workers and --scheduler cannot be combined", legal=("--workers N", "--scheduler ADDRESS"))
 
 
-def refuse_workers(options: Namespace, why: str) -> None:
-    """Reject options that choose workers where they have no effect.
+def refuse_workers(given: Mapping[str, object], why: str) -> None:
+    """Reject options about workers, `given` by name, where they have no effect.
 
     Raises:
         ReadError: such an option was given; `why` is the reason for the rejection.
     """
-    for name in ("workers", "scheduler", "ledger"):
-        value = getattr(options, name)
+    for name, value in given.items():
         if value is not None:
             raise ReadError(f"--{name} {value}: {why}")
 

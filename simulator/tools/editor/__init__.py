@@ -36,7 +36,8 @@ FEATURES = (
         "editors and scripts",
         "serve editors over the Language Server Protocol",
         _lsp,
-        "castsim.tools.editor.command",
+        "castsim.tools.editor.server",
+        needs=("pygls", "lsp"),
         interactive=True,
     ),
 )

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -19,8 +20,12 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from castsim import __version__
+from castsim.commands.kernels import KernelOptions
+from castsim.commands.option_parsers import options_as, scalars
+from castsim.commands.outcome import CommandOutcome
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, ReadError, Severity, legal_text
+from castsim.targets.loader import load_target
 from castsim.tools.check.checking import Finding
 from castsim.tools.editor.actions import Repair, formatted, repairs
 from castsim.tools.editor.checker import Checker, Open
@@ -552,3 +557,19 @@ def _action(uri: str, repair: Repair, given: list[lsp.Diagnostic], places: TextP
         is_preferred=repair.preferred or None,
         edit=lsp.WorkspaceEdit(changes={uri: edits}),
     )
+
+
+# The command `lsp`.
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Serve an editor until it ends the session.
+
+    Raises:
+        ReadError: an option is wrong, or the target is unknown.
+    """
+    if options.target is not None:
+        load_target(options.target)
+    args, kernel = scalars(options.args), options_as(KernelOptions, options)
+    serve(Settings(options.target, args, kernel.macro_texts(), tuple(map(str, kernel.header_folders()))))
+    return CommandOutcome({}, lambda _: "")

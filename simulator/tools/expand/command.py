@@ -6,11 +6,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, refuse_tilelang, scalars_of
+from castsim.commands.kernels import KernelOptions, refuse_tilelang
+from castsim.commands.option_parsers import assignments, options_as, scalars
 from castsim.commands.outcome import CommandOutcome, plain, refuse_source, write_program
 from castsim.isa.reading import STDIN
 from castsim.running.languages import TILELANG, language_module, language_of
 from castsim.running.loaded import LoadRequest
+from castsim.running.program_runs import RunConfig
 from castsim.targets.description import with_options
 from castsim.tools.expand.expansion import expand
 
@@ -29,14 +31,16 @@ def execute(options: Namespace) -> CommandOutcome:
     request = LoadRequest(
         target=options.target,
         entry=options.entry,
-        args=scalars_of(options),
+        args=scalars(options.args),
         prepare=lambda target: with_options(target, changes),
     )
+    kernel = options_as(KernelOptions, options)
     refuse_source(options.out, options.file)
     if language_of(options.file) == TILELANG:
-        program = language_module(TILELANG).kernel_of(options, options.file).text
+        config = RunConfig(options.file, args=request.args)
+        program = language_module(TILELANG).kernel_of(config, kernel).text
     else:
-        refuse_tilelang(options, options.file)
+        refuse_tilelang(kernel, options.file)
         program = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
     if options.out is not None:
         write_program(Path(options.out), program)

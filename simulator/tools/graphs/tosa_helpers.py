@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.execution.input_data import read_array
 from castsim.isa.errors import ReadError, closest
+from castsim.isa.formats import Codes
 from castsim.reports.documents import CommandDocument, Keys, says
-from castsim.targets.loader import load_target
+from castsim.targets.loader import Target, load_target
 from castsim.tools.graphs import tosa_operators as tosa
 from castsim.tools.graphs.vector_program import TableRun, table_on
 
@@ -56,8 +57,9 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.target is not None and name != _LOOKUPS[1]:
         raise ReadError(f"--target applies only to {_LOOKUPS[1]}")
     values = [_integer(text) for text in options.values]
-    rows = list(_rows(name, values, options))
-    lookup = None if options.target is None else _looked_up(values, options)
+    table = None if options.table is None else read_array(Path(options.table), "table")
+    rows = list(_rows(name, values, table, double_round=options.double_round))
+    lookup = None if options.target is None else _looked_up(values, table, load_target(options.target))
     if lookup is not None:
         rows = [(given, [int(result)]) for (given, _), result in zip(rows, lookup.results, strict=True)]
     document = {"function": name, "results": [{"arguments": given, "result": result} for given, result in rows]}
@@ -70,10 +72,10 @@ def execute(options: Namespace) -> CommandOutcome:
     return CommandOutcome(document, text)
 
 
-def _looked_up(values: list[int], options: Namespace) -> TableRun:
-    table = read_array(Path(options.table), "table")
+def _looked_up(values: list[int], table: Codes | None, target: Target) -> TableRun:
+    assert table is not None
     dtype = np.int8 if table.dtype == np.int8 else np.int16
-    return table_on(np.array(values, dtype), table, load_target(options.target))
+    return table_on(np.array(values, dtype), table, target)
 
 
 def _line(name: str, given: list[int], result: list[int]) -> str:
@@ -81,15 +83,17 @@ def _line(name: str, given: list[int], result: list[int]) -> str:
     return f"{name}({', '.join(map(str, given))}) = {shown}"
 
 
-def _rows(name: str, values: list[int], options: Namespace) -> list[tuple[list[int], list[int]]]:
+def _rows(
+    name: str, values: list[int], table: Codes | None, *, double_round: bool
+) -> list[tuple[list[int], list[int]]]:
     if name == "reciprocal_scale":
         return [([value], list(tosa.reciprocal_scale(value))) for value in values]
     if name in _SCALES:
         if len(values) != 3:
             raise ReadError(f"{name} takes three numbers, not {len(values)}", legal=("VALUE MULTIPLIER SHIFT",))
         scale: Callable[..., int] = getattr(tosa, name)
-        return [(values, [scale(*values, **({"double_round": True} if options.double_round else {}))])]
-    table = read_array(Path(options.table), "table")
+        return [(values, [scale(*values, **({"double_round": True} if double_round else {}))])]
+    assert table is not None
     results: NDArray[Any]
     if name == _LOOKUPS[0]:
         results = tosa.apply_lookup_s(table, np.array(values, np.int64))

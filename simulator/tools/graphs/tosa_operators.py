@@ -333,7 +333,7 @@ def generate_lookup_table(reference: Callable[[int], int]) -> NDArray[np.int16]:
     return np.fromiter(values, np.int16, LOOKUP_ENTRIES)
 
 
-def apply_lookup_s(table: NDArray[np.int16], value: NDArray[np.integer] | int) -> NDArray[np.int32]:
+def apply_lookup_s(table: NDArray[np.integer], value: NDArray[np.integer] | int) -> NDArray[np.int32]:
     """Return the results of a table of 513 entries for values, clipped to i16: 16 bits, and 7 of interpolation.
 
     Raises:
@@ -363,7 +363,7 @@ def table(values: NDArray[np.integer], entries: NDArray[np.integer]) -> NDArray[
         chosen: NDArray[np.integer] = _entries(entries, np.int8, BYTE_ENTRIES)[values.astype(np.int64) + 128]
         return chosen.astype(np.int8)
     if values.dtype == np.int16:
-        return apply_lookup_s(entries.astype(np.int16, casting="safe"), values)
+        return apply_lookup_s(entries, values)
     raise ReadError(f"TABLE takes no values of {values.dtype}", legal=("int8", "int16"))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from, output_folder
+from castsim.commands.option_parsers import assignments, given_of, integer_from, options_as, output_folder
 from castsim.commands.outcome import STDOUT, CommandOutcome, plain, write_program
 from castsim.commands.run_views import (
     check_page,
@@ -19,7 +19,7 @@ from castsim.commands.run_views import (
     write_page_of,
 )  # fmt: skip
 from castsim.files import file_names
-from castsim.isa.dataclass import replace
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
@@ -38,6 +38,7 @@ from castsim.tools.quantise.quantisation import BLOCK_FORMATS, BlockFormat, bloc
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.execution.timing import ProgressCallback
     from castsim.tools.lowering.conformance import LoweredMatrix
 
 
@@ -106,6 +107,30 @@ def _most(goes: Callable[[int], bool]) -> int:
     return low
 
 
+@dataclass(frozen=True, slots=True)
+class LowerOptions:
+    """The options of `castsim lower`, as typed."""
+
+    target: str
+    src: str | None = None
+    dst: str | None = None
+    spec: str | None = None
+    rounding: str | None = None
+    saturate: bool = False
+    via: tuple[str, ...] | None = None
+    options: tuple[str, ...] = ()
+    rows: str = ""
+    cols: str = ""
+    steps: str = ""
+    out: str | None = None
+    html: str | None = None
+    json: str | None = None
+    quiet: bool = False
+    workers: str | None = None
+    scheduler: str | None = None
+    ledger: str | None = None
+
+
 def execute(options: Namespace) -> CommandOutcome:
     """Plan the cast.
 
@@ -114,32 +139,35 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError: the specification lacks the cast, a demand contradicts it, or the chain does not exist.
         TileError: no program holds a tensor of that shape.
     """
-    blocks = block_format_of(options.dst)
-    every = options.src is None and options.spec is not None
+    asked = options_as(LowerOptions, options)
+    blocks = block_format_of(asked.dst)
     if blocks is not None:
-        return _to_blocks(options, blocks)
-    if every:
-        return _lower_matrix(options, **_extent(options))
+        return _to_blocks(asked, blocks)
+    if asked.src is None and asked.spec is not None:
+        return _lower_matrix(asked, asked.spec, **_extent(asked.rows, asked.cols, asked.steps))
     if options.dst is None:
         raise ReadError(
             "lower takes SRC and DST, or --spec without them",
             legal=("lower SRC DST --target T", "lower --spec S --target T"),
         )
-    refuse_workers(options, "several processes need all casts of --spec; leave out SRC and DST")
-    check_page(options, {"--out": options.out})
-    _check_suffix(options)
-    cast_answer = _answered(options, _request(options))
+    given = given_of(options, "workers", "scheduler", "ledger")
+    refuse_workers(given, "several processes need all casts of --spec; leave out SRC and DST")
+    check_page(options.html, {"--json": options.json, "--out": options.out})
+    _check_suffix(options.out, options.target)
+    values, request = assignments("--option", options.options), _request(asked)
+    with stage_progress(options.quiet, options.json) as progress:
+        cast_answer = _answered(request, options.via, values, progress)
     if options.out not in (None, STDOUT) and cast_answer.text is not None:
         write_program(Path(options.out), cast_answer.text)
 
-    write_page_of(options, "castsim.tools.lowering.page", cast_answer, options.out)
+    write_page_of(options.html, "castsim.tools.lowering.page", cast_answer, options.out)
 
     def text(_: int) -> RenderableType:
         from castsim.tools.lowering.report import lower_text  # noqa: PLC0415 - rich, only if printed
 
         if options.out == STDOUT and cast_answer.text is not None:
             return plain(cast_answer.text.rstrip("\n"))
-        return with_note(lower_text(cast_answer, options.out), options)
+        return with_note(lower_text(cast_answer, options.out), options.html)
 
     document = answer_document(cast_answer, options.out)
     return CommandOutcome(document, text, code=1 if cast_answer.plan.verdict is Verdict.DIFFERS else 0)
@@ -156,24 +184,24 @@ def block_format_of(text: str | None) -> BlockFormat | None:
     return block_fmt if block_fmt.name in BLOCK_FORMATS else None
 
 
-def _check_suffix(options: Namespace) -> None:
+def _check_suffix(out: str | None, name: str) -> None:
     """Reject an output file whose suffix is that of the other language.
 
     Raises:
         ReadError: the suffix does not fit, or the target does not exist.
         IllegalError: the target is a specification.
     """
-    suffix = "" if options.out is None else Path(options.out).suffix
+    suffix = "" if out is None else Path(out).suffix
     if suffix not in (TILE_SUFFIX, *ASSEMBLY_SUFFIXES):
         return
-    target = load_target(options.target)
+    target = load_target(name)
     own = (TILE_SUFFIX,) if target.has_tiles else ASSEMBLY_SUFFIXES
     if suffix not in own:
-        message = f"--out {options.out}: programs for {target.name} are {own[0]} files"
+        message = f"--out {out}: programs for {target.name} are {own[0]} files"
         raise ReadError(message, legal=(f"--out FILE{own[0]}",))
 
 
-def _request(options: Namespace) -> CastRequest:
+def _request(options: LowerOptions) -> CastRequest:
     spec, version, attributes = parse_specification(options.spec or "exact")
     return CastRequest(
         src=format_spelled(options.src).name,
@@ -184,54 +212,54 @@ def _request(options: Namespace) -> CastRequest:
         attributes=attributes,
         rounding=options.rounding,
         saturate=options.saturate,
-        **_extent(options),
+        **_extent(options.rows, options.cols, options.steps),
     )
 
 
-def _extent(options: Namespace) -> dict[str, int]:
-    rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
-    steps = integer_from("--steps", options.steps)
+def _extent(rows: str, cols: str, most_steps: str) -> dict[str, int]:
+    extent = {"rows": integer_from("--rows", rows), "cols": integer_from("--cols", cols)}
+    steps = integer_from("--steps", most_steps)
     if steps > MOST_STEPS:
         raise ReadError(
             f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further step multiplies the "
             "search by the number of casts of the target",
             legal=[str(number + 1) for number in range(MOST_STEPS)],
         )
-    return {"rows": rows, "cols": cols, "steps": steps}
+    return {**extent, "steps": steps}
 
 
-def _answered(options: Namespace, request: CastRequest) -> Answer:
+def _answered(
+    request: CastRequest, via: Sequence[str] | None, values: Mapping[str, str], progress: ProgressCallback
+) -> Answer:
     """Return the answer to a request.
 
     Raises:
         ReadError: the shape has more elements than can be simulated.
         TileError: no program of the target fits this shape; the message names --rows, --cols and values that run.
     """
-    values = assignments("--option", options.options)
-    with stage_progress(options) as progress:
 
-        def make(cast_request: CastRequest) -> Answer:
-            if options.via:
-                return answer_through(cast_request, options.via, progress, options=values)
-            return answer(cast_request, progress, options=values)
+    def make(cast_request: CastRequest) -> Answer:
+        if via:
+            return answer_through(cast_request, via, progress, options=values)
+        return answer(cast_request, progress, options=values)
 
-        target = load_target(request.target)
-        if not target.has_tiles:
-            _check_elements(request.rows, request.cols)
-        try:
-            return make(request)
-        except TileError as error:
-            raise TileError(
-                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} can convert a tile of this "
-                f"shape: {error.message}",
-                legal=_going(request, make),
-            ) from None
+    target = load_target(request.target)
+    if not target.has_tiles:
+        _check_elements(request.rows, request.cols)
+    try:
+        return make(request)
+    except TileError as error:
+        raise TileError(
+            f"--rows {request.rows} --cols {request.cols}: no program for {target.name} can convert a tile of this "
+            f"shape: {error.message}",
+            legal=_going(request, make),
+        ) from None
 
 
 _SOURCES = ("f32", "f16", "bf16")
 
 
-def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
+def _to_blocks(options: LowerOptions, wanted: BlockFormat) -> CommandOutcome:
     """Return the answer for a block format.
 
     Raises:
@@ -243,6 +271,7 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
         if value is not None:
             raise ReadError(f"{name} applies to casts of elements; {wanted.name} is a block format")
+    assert options.src is not None  # as DST is given
     src = format_named(options.src)
     if not isinstance(src, FloatFormat) or src.name not in _SOURCES:
         raise IllegalError(f"{src.name} cannot be quantised to blocks on a chip", legal=_SOURCES)
@@ -264,8 +293,8 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
 # `castsim lower` without a cast: all casts of a specification, each with its program.
 
 
-def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> CommandOutcome:
-    """Lower the casts, for tensors of `rows` times `cols` elements, by chains of up to `steps` instructions.
+def _lower_matrix(options: LowerOptions, name: str, *, rows: int, cols: int, steps: int) -> CommandOutcome:
+    """Lower the casts of a specification, for tensors of `rows` x `cols` elements, by chains of up to `steps`.
 
     Raises:
         ReadError: an option, the ledger or the scheduler is wrong, or a file cannot be written.
@@ -277,38 +306,39 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     from castsim.tools.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
 
     _check_matrix(options)
-    spec, version, attributes = parse_specification(options.spec)
+    spec, version, attributes = parse_specification(name)
     if attributes:
         raise ReadError("the matrix covers all attributes; give only the specification and its version")
-    workers, ledger = workers_of(options), ledger_of(options)
+    workers = workers_of(options.workers, options.scheduler)
+    ledger = ledger_of(options.ledger, {"--json": options.json, "--html": options.html})
     folder = output_folder(options.out)
     values = assignments("--option", options.options)
-    with resume_hint(ledger), stage_progress(options) as progress:
+    with resume_hint(ledger), stage_progress(options.quiet, options.json) as progress:
         lowered_cells = lower_all(
             spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
             workers=workers, ledger=ledger, progress=progress,
         )  # fmt: skip
     files = [None] * len(lowered_cells.cells) if folder is None else _write_programs(lowered_cells, folder)
-    write_page_of(options, "castsim.tools.lowering.page", lowered_cells.matrix)
+    write_page_of(options.html, "castsim.tools.lowering.page", lowered_cells.matrix)
 
     notes = [] if folder is None else [f"{sum(map(bool, files))} programs written to {folder}"]
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        return matrix_report(lowered_cells.matrix, options, *notes, summary=summary)
+        return matrix_report(lowered_cells.matrix, options.html, *notes, summary=summary)
 
     differs = any(lowered.entry.verdict is Verdict.DIFFERS for lowered in lowered_cells.cells)
     document = lowered_matrix_document(lowered_cells, files)
     return CommandOutcome(document, text, int(differs), partial(text, summary=True), removal(ledger))
 
 
-def _check_matrix(options: Namespace) -> None:
+def _check_matrix(options: LowerOptions) -> None:
     given = {"--via": options.via, "--rounding": options.rounding, "--saturate": options.saturate}
     for name, value in given.items():
         if value:
             raise ReadError(f"{name} applies to one cast, not to a specification", legal=("lower SRC DST ...",))
     if options.out == STDOUT:
         raise ReadError("--out -: needs a folder, because each cast becomes a file", legal=("--out DIR",))
-    check_page(options, {"--out": options.out})
+    check_page(options.html, {"--json": options.json, "--out": options.out})
 
 
 def _write_programs(lowered_cells: LoweredMatrix, folder: Path) -> list[str | None]:

@@ -31,11 +31,12 @@ def execute(options: Namespace) -> CommandOutcome:
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
         raise ReadError("the matrix covers all attributes; give only the specification and its version")
-    check_page(options, {})
-    workers, ledger = workers_of(options), ledger_of(options)
+    check_page(options.html, {"--json": options.json})
+    workers = workers_of(options.workers, options.scheduler)
+    ledger = ledger_of(options.ledger, {"--json": options.json, "--html": options.html})
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
-    with resume_hint(ledger), stage_progress(options) as progress:
+    with resume_hint(ledger), stage_progress(options.quiet, options.json) as progress:
         matrix = conform(
             spec,
             names,
@@ -50,10 +51,10 @@ def execute(options: Namespace) -> CommandOutcome:
             ledger=ledger,
         )
 
-    write_page_of(options, "castsim.tools.lowering.page", matrix)
+    write_page_of(options.html, "castsim.tools.lowering.page", matrix)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        return matrix_report(matrix, options, summary=summary, markdown=options.markdown)
+        return matrix_report(matrix, options.html, summary=summary, markdown=options.markdown)
 
     return CommandOutcome(
         conform_document(matrix), text, summary=partial(text, summary=True), delivered=removal(ledger)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -311,9 +310,9 @@ def conform_markdown(matrix: Matrix) -> str:
 
 
 def matrix_report(
-    matrix: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
+    matrix: Matrix, html: str | None, *notes: str, summary: bool, markdown: bool = False
 ) -> RenderableType:
     """Return a matrix as text, with notes under it."""
     if markdown and not summary:
         return plain(conform_markdown(matrix))
-    return with_note(conform_summary(matrix) if summary else conform_text(matrix), options, *notes)
+    return with_note(conform_summary(matrix) if summary else conform_text(matrix), html, *notes)

@@ -264,7 +264,7 @@ class RunPresentation(DrawnPresentation):
 
     def _head(self) -> str:
         loaded = self._result.loaded
-        return f"{loaded.file} @{loaded.entry} on {loaded.target.name}"
+        return f"{loaded.title} on {loaded.target.name}"
 
 
 def timeline_of(result: Result, start: int, end: int | None) -> Figure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError: a format cannot be that of elements, scales or numbers.
     """
     src = format_spelled(options.src)
-    array = _given(options, src)
+    array = _given(options.values, options.input, src)
     quantised = quantise(
         array,
         src.name,
@@ -57,18 +58,18 @@ def execute(options: Namespace) -> CommandOutcome:
     return CommandOutcome(document, lambda _: quantised_text(src, quantised, rows, files))
 
 
-def _given(options: Namespace, src: Format) -> Codes:
+def _given(values: Sequence[str], file: str | None, src: Format) -> Codes:
     """Return the array to quantise.
 
     Raises:
         ReadError: neither values nor a file were given, or both were.
     """
-    if bool(options.values) == (options.input is not None):
-        both = "both VALUEs and --in" if options.values else "nothing to quantise"
+    if bool(values) == (file is not None):
+        both = "both VALUEs and --in" if values else "nothing to quantise"
         raise ReadError(both, legal=("VALUE ...", "--in FILE.npy"))
-    if options.input is not None:
-        return read_array(Path(options.input), "x")
-    codes = [read_value(text.strip(), src).code for text in options.values]
+    if file is not None:
+        return read_array(Path(file), "x")
+    codes = [read_value(text.strip(), src).code for text in values]
     return array_from_codes(np.array(codes, code_dtype(src)), src)
 
 

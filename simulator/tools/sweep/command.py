@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.text import Text
@@ -30,10 +31,13 @@ def execute(options: Namespace) -> CommandOutcome:
         KeyboardInterrupt: SIGINT or SIGTERM arrived; the ledger contains all finished points.
     """
     if options.report is not None or options.html is not None:
-        return _drawn(options)
-    _check(options)
-    workers = None if options.workers is None else workers_of(options).count
-    with resume_hint(f"{options.out}{LEDGER}"), stage_progress(options, rate="points") as progress:
+        given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
+                 "--scheduler": options.scheduler}  # fmt: skip
+        return _drawn(options.report, options.html, given, options.json)
+    _check(options.specification, options.out, options.json)
+    refuse_both(options.workers, options.scheduler)
+    workers = None if options.workers is None else workers_of(options.workers, None).count
+    with resume_hint(f"{options.out}{LEDGER}"), stage_progress(options.quiet, options.json, rate="points") as progress:
         result = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
@@ -44,23 +48,21 @@ def execute(options: Namespace) -> CommandOutcome:
     )
 
 
-def _drawn(options: Namespace) -> CommandOutcome:
-    """Draw the results of a sweep."""
-    if options.report is None:
-        raise ReadError(f"--html {options.html} draws the results of --report", legal=("--report FILE.parquet",))
-    if options.html is None:
-        raise ReadError(f"--report {options.report} needs --html, the page that shows it", legal=("--html PAGE.html",))
-    given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
-             "--scheduler": options.scheduler}  # fmt: skip
+def _drawn(report: str | None, html: str | None, given: Mapping[str, str | None], json: str | None) -> CommandOutcome:
+    """Draw the results of a sweep; `given` are the options that only a sweep takes."""
+    if report is None:
+        raise ReadError(f"--html {html} draws the results of --report", legal=("--report FILE.parquet",))
+    if html is None:
+        raise ReadError(f"--report {report} needs --html, the page that shows it", legal=("--html PAGE.html",))
     for name, value in given.items():
         if value is not None:
             raise ReadError(
-                f"--report {options.report} --html {options.html} only draw existing results; leave out {name} {value}",
+                f"--report {report} --html {html} only draw existing results; leave out {name} {value}",
                 legal=("castsim sweep --report FILE.parquet --html PAGE.html",),
             )
-    check_page(options, {"--report": options.report})
-    document = _write_page(options.report, options.html)
-    return CommandOutcome(document, lambda _: f"html: written to {options.html}")
+    check_page(html, {"--json": json, "--report": report})
+    document = _write_page(report, html)
+    return CommandOutcome(document, lambda _: f"html: written to {html}")
 
 
 def _write_page(report: str, html: str) -> Document:
@@ -79,16 +81,15 @@ def _write_page(report: str, html: str) -> Document:
     return document
 
 
-def _check(options: Namespace) -> None:
+def _check(specification: str | None, out: str | None, json: str | None) -> None:
     usage = ("castsim sweep SPEC.toml --out FILE.parquet", "castsim sweep --report FILE.parquet --html PAGE.html")
-    if options.specification is None or options.out is None:
+    if specification is None or out is None:
         raise ReadError("castsim sweep needs a specification and --out", legal=usage)
-    if Path(options.out).suffix.lower() in _OTHER_SUFFIXES:
-        raise ReadError(f"--out {options.out}: results are written as Parquet", legal=("--out FILE.parquet",))
-    refuse_both(options)
-    check_file("--out", options.out)
-    if options.json not in (None, STDOUT):
-        refuse_same("--json", options.json, {"--out": options.out, "the ledger beside --out": f"{options.out}{LEDGER}"})
+    if Path(out).suffix.lower() in _OTHER_SUFFIXES:
+        raise ReadError(f"--out {out}: results are written as Parquet", legal=("--out FILE.parquet",))
+    check_file("--out", out)
+    if json is not None and json != STDOUT:
+        refuse_same("--json", json, {"--out": out, "the ledger beside --out": f"{out}{LEDGER}"})
 
 
 def _text(found: Sweep) -> Text:

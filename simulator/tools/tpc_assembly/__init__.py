@@ -164,7 +164,8 @@ FEATURES = (
         "TPC tools",
         "disassemble a binary to a listing, or to text that assembles to the same bytes",
         _disasm,
-        "castsim.tools.tpc_assembly.disasm",
+        "castsim.tools.tpc_assembly.asm",
+        function="execute_disassembly",
         documents=("castsim.tools.tpc_assembly.listing:Disassembled",),
     ),
 )

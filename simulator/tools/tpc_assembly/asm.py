@@ -1,23 +1,23 @@
-"""The command `asm`: assemble text to a binary, or to canonical text."""
+"""The commands `asm` and `disasm`: assemble text to a binary or to canonical text, and the reverse."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from castsim.commands.kernels import compiled_of
-from castsim.commands.option_parsers import HEADERS, refuse
+from castsim.commands.kernels import KernelOptions, compiled_of
+from castsim.commands.option_parsers import machine_number, options_as, refuse
 from castsim.commands.outcome import CommandOutcome, plain, write_out
 from castsim.isa.errors import IllegalError, ReadError, Span
-from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
 from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
 from castsim.reports.documents import json_of
 from castsim.running.languages import GRAPHS, C, language_module
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.tools.tpc_assembly.listing import Assembled, assembled_text
-from castsim.tools.tpc_binary.assembler import assemble, disassemble
+from castsim.tools.tpc_assembly.listing import Assembled, Disassembled, assembled_text, disassembled_text, source_text
+from castsim.tools.tpc_binary.assembler import assemble, disassemble, program_bytes
 from castsim.tools.tpc_binary.encoding_tables import Encoding
 from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 
@@ -71,11 +71,6 @@ def encoded_target(name: str, span: Span | None = None) -> tuple[VliwTarget, Enc
     return target, encoding_of(target)
 
 
-if TYPE_CHECKING:
-    from castsim.targets.vliw import VliwTarget
-    from castsim.tools.tpc_binary.encoding_tables import Encoding
-
-
 def execute(options: Namespace) -> CommandOutcome:
     """Assemble the text, or rewrite it in canonical form.
 
@@ -83,9 +78,16 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError, IllegalError: an option or the text is wrong, or an instruction has no encoding.
         TargetDataError: a bad target description.
     """
+    kernel = options_as(KernelOptions, options)
     if options.file.endswith(KERNEL_SUFFIX):
-        return _kernel(options)
-    refuse(options, HEADERS, options.file, (KERNEL_SUFFIX,))
+        source, compiled = compiled_of(options.file, options.target, kernel)
+        shown_text = language_module(C).kernel_text(compiled, in_order=options.text)
+        written = write_out(options.out, shown_text.encode(), options.file)
+        document = {"file": source.file, "target": compiled.target.name, "text": shown_text, "output": json_of(written)}
+        return CommandOutcome(
+            document, lambda _: plain(shown_text.rstrip("\n")) if written is None else f"{written}: assembly"
+        )
+    refuse(kernel.headers, options.file, (KERNEL_SUFFIX,))
     file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
     target, encoding = _target(options.target, text, file)
     if options.text:
@@ -105,15 +107,6 @@ def execute(options: Namespace) -> CommandOutcome:
     return CommandOutcome(document, shown)
 
 
-def _kernel(options: Namespace) -> CommandOutcome:
-    """Compile a kernel in C, to bundles or to one instruction a line."""
-    source, compiled = compiled_of(options, options.file)
-    shown = language_module(C).kernel_text(compiled, in_order=options.text)
-    written = write_out(options.out, shown.encode(), options.file)
-    document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
-    return CommandOutcome(document, lambda _: plain(shown.rstrip("\n")) if written is None else f"{written}: assembly")
-
-
 def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:
     """Return the requested target, or else the one that the text declares, and its encoding."""
     if given is not None:
@@ -122,3 +115,31 @@ def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encodi
     if declared is None:
         raise ReadError(f"program '{file}' declares no target; choose one with --target")
     return encoded_target(declared.name, declared.span)
+
+
+def execute_disassembly(options: Namespace) -> CommandOutcome:
+    """Disassemble the file.
+
+    Raises:
+        ReadError: an option is wrong, the file has the wrong size, or the ELF file is damaged or for another machine.
+        TargetDataError: a bad target description.
+    """
+    more = () if options.machine is None else (machine_number(options.machine),)
+    target, encoding = encoded_target(options.target)
+    if options.file.endswith((*ASSEMBLY_SUFFIXES, TILE_SUFFIX, *GRAPHS)):
+        raise ReadError(
+            f"castsim disasm takes a TPC binary; '{options.file}' does not have the suffix of one; try `castsim run`",
+            legal=("a raw binary", "an ELF file", *(f"*{suffix}" for suffix in BINARY_SUFFIXES)),
+        )
+    file, data = named_bytes(options.file)
+    if not data:
+        raise ReadError(f"'{file}' is empty", legal=("a raw binary", "an ELF file"))
+    disassembly = disassemble(program_bytes(data, (*encoding.machines, *more), file), encoding, file)
+    written = write_out(options.out, source_text(disassembly, target.name).encode(), options.file)
+
+    def shown(_: int) -> Any:
+        if options.text and written is None:
+            return plain(source_text(disassembly, target.name))
+        return disassembled_text(disassembly, file, target.name, written)
+
+    return CommandOutcome(Disassembled.of(disassembly, file=file, target=target, output=written), shown)

@@ -53,7 +53,7 @@ def execute(options: Namespace) -> CommandOutcome:
     target = tpc_target(loaded, f"{loaded.name} has no TPC assembly")
     read_texts: dict[str, SlottedInstruction] = {}
     distances: list[tuple[str, str, PairDistance | None]] = []
-    for first, other in _pairs(options):
+    for first, other in _pairs(options.producer, options.consumer):
         producer, consumer = (
             _read_once(instruction_text, target.dialect, read_texts) for instruction_text in (first, other)
         )
@@ -67,14 +67,14 @@ def execute(options: Namespace) -> CommandOutcome:
     return CommandOutcome(document, text, code=1 if any(entry is None for entry in entries) else 0)
 
 
-def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionText]]:
+def _pairs(producer: str, consumer: str | None) -> Iterator[tuple[_InstructionText, _InstructionText]]:
     """Yield the pairs from the command line or from standard input."""
-    if options.producer != STDIN:
-        if options.consumer is None:
+    if producer != STDIN:
+        if consumer is None:
             raise ReadError("latency needs two instructions, or - for pairs on standard input", legal=("CONSUMER", "-"))
-        yield _InstructionText("PRODUCER", options.producer), _InstructionText("CONSUMER", options.consumer)
+        yield _InstructionText("PRODUCER", producer), _InstructionText("CONSUMER", consumer)
         return
-    if options.consumer is not None:
+    if consumer is not None:
         raise ReadError("with -, pairs are read only from standard input", legal=("castsim latency - --target T",))
     file, data = named_bytes(STDIN)
     try:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
 
-from castsim.commands.kernels import compiled_of
-from castsim.commands.option_parsers import HEADERS, refuse, statements_of
+from castsim.commands.kernels import KernelOptions, compiled_of, is_kernel
+from castsim.commands.option_parsers import limits_of, options_as, refuse
 from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc.parser import parse
-from castsim.isa.tpc.program import TpcProgram
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.findings import LintFinding
 from castsim.reports.lint import lint_section, notice_section
 from castsim.running.languages import C, language_module
-from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.asm import read_assembly
 from castsim.tools.tpc_assembly.listing import Lint
 from castsim.tools.tpc_lint.lint_checking import RULES, breaches
 from castsim.tools.tpc_lint.lint_flow import Flow, notices
 
-_Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
+
+def _all(findings: tuple[LintFinding, ...]) -> tuple[LintFinding, ...]:
+    """Return the findings of a program without others' instructions."""
+    return findings
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -31,10 +31,18 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError: the program cannot be read, or names no target.
         IllegalError: the target lacks an instruction, or the machine would refuse the program before running it.
     """
-    if not options.program.endswith(KERNEL_SUFFIX):
-        refuse(options, HEADERS, options.program, (KERNEL_SUFFIX,))
-    is_kernel = options.program.endswith(KERNEL_SUFFIX)
-    file, target, program, own = _kernel(options) if is_kernel else (*_assembly(options), tuple)
+    kernel, own = options_as(KernelOptions, options), _all
+    if is_kernel(options.program):
+        source, compiled = compiled_of(options.program, options.target, kernel)
+        file, target = source.file, compiled.target
+        program, own = language_module(C).checked_kernel(compiled)
+    else:
+        refuse(kernel.headers, options.program, (KERNEL_SUFFIX,))
+        file, text = read_assembly(
+            options.program, "lint", "has no issue rules; `castsim run --timing-only` checks all of its rules"
+        )
+        target = chosen_target(text, file, options.target)
+        program = parse(text, target.dialect, file, limits_of(statements=options.max_statements).max_statements)
     flow = Flow(program, target)
     findings, noticed = own(breaches(flow)), own(notices(flow))
     certain, possible = ([finding for finding in findings if finding.certain is sure] for sure in (True, False))
@@ -47,18 +55,3 @@ def execute(options: Namespace) -> CommandOutcome:
         lambda _: stacked(*lint_section(findings), *notice_section(noticed)),
         code=1 if any(finding.certain for finding in findings) else 0,
     )
-
-
-def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
-    file, source = read_assembly(
-        options.program, "lint", "has no issue rules; `castsim run --timing-only` checks all of its rules"
-    )
-    target = chosen_target(source, file, options.target)
-    return file, target, parse(source, target.dialect, file, statements_of(options))
-
-
-def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram, _Own]:
-    """Return a kernel's bundles, and a filter that keeps the findings about its own instructions."""
-    source, compiled = compiled_of(options, options.program)
-    program, own = language_module(C).checked_kernel(compiled)
-    return source.file, compiled.target, program, own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from castsim.commands.option_parsers import statements_of
+from castsim.commands.option_parsers import limits_of
 from castsim.commands.outcome import CommandOutcome, plain, write_out
 from castsim.isa.tpc.parser import print_instruction
 from castsim.machines.vliw import chosen_target
@@ -53,7 +53,8 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     file, text = read_assembly(options.file, "schedule", "is scheduled by `castsim run` itself")
     target = chosen_target(text, file, options.target)
-    result = schedule(text, file, target, statements_of(options), longer=options.longer_text)
+    limits = limits_of(statements=options.max_statements)
+    result = schedule(text, file, target, limits.max_statements, longer=options.longer_text)
     written = write_out(options.out, result.text.encode(), options.file)
     document = {
         "schema_version": Schedule.VERSION,

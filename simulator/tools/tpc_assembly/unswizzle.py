@@ -28,7 +28,8 @@ def execute(options: Namespace) -> CommandOutcome:
         if not equals or not name or not value:
             raise ReadError(f"--in {given.strip()}: expected NAME=VALUE", legal=("NAME=FILE.npy", "NAME=random:SEED"))
         inputs[name] = value
-    comparison = compared(source, file, chosen_target(source, file, options.target), inputs, limits_of(options))
+    limits = limits_of(options.max_walk, options.max_statements)
+    comparison = compared(source, file, chosen_target(source, file, options.target), inputs, limits)
     written = write_out(options.out, comparison.elimination.text.encode(), options.program)
 
     return CommandOutcome(Unswizzled.of(comparison, output=written), lambda _: unswizzle_text(comparison, written))

@@ -18,10 +18,12 @@ from threading import Thread
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from castsim.commands import command_line
-from castsim.commands.option_parsers import LAST_PORT, assignments, refuse_given
+from castsim.commands.kernels import KernelOptions, run_config_of
+from castsim.commands.option_parsers import LAST_PORT, given_of, refuse_given
 from castsim.commands.outcome import CommandOutcome, plain
-from castsim.commands.run_views import answer_page, write_page
+from castsim.commands.run import command_words, run_program
+from castsim.commands.run_views import RunOutputs, answer_page, write_page
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.documents import CommandDocument, says
@@ -29,6 +31,7 @@ from castsim.reports.numbers import duration, grouped
 from castsim.reports.pages.answer_pages import same, summary_section, table_section
 from castsim.reports.pages.blocks import Page, PageSection, page_html
 from castsim.running.languages import GRAPHS
+from castsim.running.program_runs import RunConfig
 from castsim.tools.diff.recorded_runs import RecordedObject, parsed_json, read_object, recorded_run
 
 
@@ -152,27 +155,33 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError: the file cannot be shown, the trace is from another program, or the port is not available.
         CastsimError, EngineError: see `castsim run`; only for a program.
     """
+    file: str = options.file
     port = _port(options.port)
-    for option, values in (("--in", options.inputs), ("--arg", options.args), ("--option", options.options)):
-        assignments(option, values)
-    if options.file == STDIN or options.file.endswith(GRAPHS):
-        raise ReadError(f"'{options.file}' cannot be viewed", legal=("a .pto or .tpc file", *_LEGAL))
+    config = run_config_of(options, file)
+    browser = _Browser(is_used=not options.no_open, is_silent=options.quiet or options.json == STDIN)
+    if file == STDIN or file.endswith(GRAPHS):
+        raise ReadError(f"'{file}' cannot be viewed", legal=("a .pto or .tpc file", *_LEGAL))
     if options.trace is not None:
-        _check_program_of(options.trace, options.file)
-        return _show_trace(options, options.trace, port)
-    data = read_bytes(options.file, "file", default=MAX_MODEL_BYTES)
-    if options.file.endswith((".html", ".htm")) or data.lstrip()[:9].lower() == b"<!doctype":
-        _refuse_port(options)
-        return _shown(options, "report", Path(options.file))
-    if options.file.endswith(".json") or (not options.file.endswith((".pto", ".tpc")) and data.lstrip()[:1] == b"{"):
-        document = read_object(data, options.file)
-        if "traceEvents" in document:
-            check_trace(document, options.file)
-            return _show_trace(options, options.file, port)
-        _refuse_port(options)
-        return _shown(options, "result", _recorded_page(options, data))
-    _refuse_port(options)
-    return _shown(options, "program", _report(options))
+        _check_program_of(options.trace, file)
+        return browser.show_trace(file, options.trace, port)
+    data = read_bytes(file, "file", default=MAX_MODEL_BYTES)
+    is_page = file.endswith((".html", ".htm")) or data.lstrip()[:9].lower() == b"<!doctype"
+    is_json = file.endswith(".json") or (not file.endswith((".pto", ".tpc")) and data.lstrip()[:1] == b"{")
+    if is_json and not is_page and "traceEvents" in (document := read_object(data, file)):
+        check_trace(document, file)
+        return browser.show_trace(file, file, port)
+    if options.port is not None:
+        raise ReadError(
+            f"--port {options.port}: only traces are served; '{file}' is a static page",
+            legal=("castsim view TRACE.json --port N",),
+        )
+    if is_page:
+        return browser.show_page(file, "report", Path(file))
+    if is_json:
+        given = given_of(options, "target", "entry", "in", "arg", "option")
+        return browser.show_page(file, "result", _recorded_page(file, data, options.out, given))
+    report = _report(config, command_words(options, (file,)), options.out)
+    return browser.show_page(file, "program", report)
 
 
 def _port(text: str | None) -> int:
@@ -186,19 +195,6 @@ def _port(text: str | None) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) > LAST_PORT:
         raise ReadError(f"--port {text[:40]}: no port", legal=("0: any", f"1 to {LAST_PORT}"))
     return int(text)
-
-
-def _refuse_port(options: Namespace) -> None:
-    """Reject a port for a document that is opened as a file.
-
-    Raises:
-        ReadError: a port was given.
-    """
-    if options.port is not None:
-        raise ReadError(
-            f"--port {options.port}: only traces are served; '{options.file}' is a static page",
-            legal=("castsim view TRACE.json --port N",),
-        )
 
 
 def check_trace(trace: Mapping[str, object], file: str) -> str:
@@ -230,18 +226,13 @@ def _check_program_of(trace: str, program: str) -> None:
         )
 
 
-def _report(options: Namespace) -> Path:
+def _report(config: RunConfig, words: tuple[str, ...], out: str | None) -> Path:
     """Run a program, write its report, and return the file."""
-    name = f"{Path(options.file).stem}.html"
-    path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / name
-    command, asked = command_line.parse(["run", "PROGRAM"])
-    given = {"program": options.file, "html": str(path), "target": options.target, "entry": options.entry,
-             "inputs": options.inputs, "args": options.args, "options": options.options,
-             "max_file_bytes": options.max_file_bytes, "timing_only": not options.inputs}  # fmt: skip
-    assert given.keys() <= vars(asked).keys()
-    vars(asked).update(given)
+    path = Path(out) if out else Path(tempfile.mkdtemp(prefix="castsim-")) / f"{Path(config.program).stem}.html"
+    inputs = [word for name, text in config.inputs.items() for word in ("--in", f"{name}={text}")]
+    outputs = RunOutputs(html=str(path), command=words, input_words=tuple(inputs) or ("--timing-only",))
     try:
-        command_line.execute(command, asked)
+        run_program(replace(config, timing_only=not inputs), KernelOptions(), outputs)
     except ReadError as error:
         error.message = error.message.replace("--html ", "--out ", 1)  # as it is called here
         raise
@@ -252,8 +243,10 @@ _MISFITS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
 """Exceptions that a look-up's page raises if its document has values that castsim never writes."""
 
 
-def _recorded_page(options: Namespace, data: bytes) -> Path:
-    """Write the page of a JSON result, and return the file; files that the result names are not opened.
+def _recorded_page(file: str, data: bytes, out: str | None, given: Mapping[str, object]) -> Path:
+    """Write the page of a JSON result, and return it; files that the result names are not opened.
+
+    `given` are the options that apply to programs.
 
     Raises:
         ReadError: the file is not the result of a run, or options that apply to programs were given.
@@ -267,16 +260,15 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
         if page is not None:
             page_html(page)  # fails on values that no page can show
     except _MISFITS:
-        message = f"'{options.file}' has the keys of a result, but other values: castsim did not write it"
+        message = f"'{file}' has the keys of a result, but other values: castsim did not write it"
         raise ReadError(message, legal=_LEGAL) from None
     if page is None:
-        recorded = recorded_run(data, options.file)
-        named = _program_of(recorded, options.file)
+        recorded = recorded_run(data, file)
+        named = _program_of(recorded, file)
         sections = tuple(section for section in _sections_of(recorded, named) if section.blocks)
-        page = Page("view", f"castsim view {options.file}", "", sections, dict(document))
-    why = f"does not apply: '{options.file}' is a result, which is shown and not run"
-    refuse_given(options, ("target", "entry", "in", "arg", "option"), why, legal=(named,))
-    path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
+        page = Page("view", f"castsim view {file}", "", sections, dict(document))
+    refuse_given(given, f"does not apply: '{file}' is a result, which is shown and not run", legal=(named,))
+    path = Path(out) if out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
     write_page(str(path), page, "--out")
     return path
 
@@ -319,37 +311,41 @@ def _sections_of(recorded: RecordedObject, run_it: str) -> Iterator[PageSection]
     yield table_section("Outputs", outputs, {"output": "name", **same("format", "shape", "sha256")})
 
 
-def _shown(options: Namespace, kind: str, path: Path) -> CommandOutcome:
-    """Open a report, or print its path."""
-    address = path.resolve().as_uri()
-    if not options.no_open:
-        webbrowser.open(address)
-    return _outcome(options, kind, path, None, str(path))
+@dataclass(frozen=True, slots=True)
+class _Browser:
+    """The browser that shows a file; if it is not used, the output says how to open the file."""
+
+    is_used: bool
+    is_silent: bool
+
+    def show_page(self, file: str, kind: str, path: Path) -> CommandOutcome:
+        """Open a report; without a browser, say how to."""
+        if self.is_used and webbrowser.open(path.resolve().as_uri()):
+            return _outcome(file, kind, path, None, str(path))
+        return _outcome(file, kind, path, None, f"{path}: open it in a browser")
+
+    def show_trace(self, file: str, trace: str, port: int) -> CommandOutcome:
+        """Serve a trace until Ctrl-C, or print how to open it."""
+        files = viewer_files()
+        if files is None:
+            how = (
+                f"open {PUBLIC_VIEWER} in a browser and choose 'Open trace file': {trace}\n"
+                f"or install the extra `view` ({extra_command('view')}) and view it from this machine"
+            )
+            return _outcome(file, "trace", Path(trace), None, how)
+        with server_of(Path(trace), files, port) as server:
+            address = f"http://127.0.0.1:{server.server_port}/"
+            if not self.is_silent:
+                print(f"{trace}: {address} (press Ctrl-C to stop)", flush=True)
+            if self.is_used:
+                Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                return _outcome(file, "trace", Path(trace), address, "")
+        raise AssertionError("the server does not end by itself")
 
 
-def _show_trace(options: Namespace, trace: str, port: int) -> CommandOutcome:
-    """Serve a trace until Ctrl-C, or print how to open it."""
-    files = viewer_files()
-    if files is None:
-        how = (
-            f"open {PUBLIC_VIEWER} in a browser and choose 'Open trace file': {trace}\n"
-            f"or install the extra `view` ({extra_command('view')}) and view it from this machine"
-        )
-        return _outcome(options, "trace", Path(trace), None, how)
-    with server_of(Path(trace), files, port) as server:
-        address = f"http://127.0.0.1:{server.server_port}/"
-        if not options.quiet and options.json != STDIN:
-            print(f"{trace}: {address} (press Ctrl-C to stop)", flush=True)
-        if not options.no_open:
-            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return _outcome(options, "trace", Path(trace), address, "")
-    raise AssertionError("the server does not end by itself")
-
-
-def _outcome(options: Namespace, kind: str, path: Path, address: str | None, message: str) -> CommandOutcome:
-    return CommandOutcome(
-        {"file": options.file, "kind": kind, "path": str(path), "address": address}, lambda _: plain(message)
-    )
+def _outcome(file: str, kind: str, path: Path, address: str | None, message: str) -> CommandOutcome:
+    document = {"file": file, "kind": kind, "path": str(path), "address": address}
+    return CommandOutcome(document, lambda _: plain(message))

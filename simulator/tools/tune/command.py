@@ -7,10 +7,11 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from, most_cycles, run_limits_of, scalar
+from castsim.commands.option_parsers import assignments, integer_from, limits_of, positive, scalar
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.engines import ENGINES
+from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
 from castsim.running.lifted_limits import ALL
@@ -33,12 +34,12 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError: an option is wrong, every point of the program fails, or the ledger is about something else.
         KeyboardInterrupt: the search was interrupted; a ledger contains all finished points.
     """
-    check_page(options, {"PROGRAM": options.program, "--resume": options.resume})
-    study = _study(options)
+    check_page(options.html, {"--json": options.json, "PROGRAM": options.program, "--resume": options.resume})
+    study = _study_of(options)
     simulate = ALL if options.simulate == ALL else _count(options.simulate)
     ledger = None if options.resume is None else TuningLedger.opened(Path(options.resume), about(study))
     try:
-        with stage_progress(options) as progress:
+        with stage_progress(options.quiet, options.json) as progress:
             tuning = search(study, simulate, ledger, progress)
     except KeyboardInterrupt:
         hint = "nothing was saved: save the search with --resume FILE"
@@ -46,16 +47,16 @@ def execute(options: Namespace) -> CommandOutcome:
             hint = f"the same command continues from {options.resume}"
         raise KeyboardInterrupt(hint) from None
 
-    write_page_of(options, "castsim.tools.tune.page", tuning)
+    write_page_of(options.html, "castsim.tools.tune.page", tuning)
 
     return CommandOutcome(
         tuning_document(tuning),
-        lambda width: with_note(tuning_text(tuning, width), options),
+        lambda width: with_note(tuning_text(tuning, width), options.html),
         code=0 if tuning.best is not None else 1,
     )
 
 
-def _study(options: Namespace) -> Study:
+def _study_of(options: Namespace) -> Study:
     if options.program == "-":
         raise ReadError("give the program as a file: castsim records its digest", legal=("FILE",))
     if options.engine is not None and options.engine not in ENGINES:
@@ -76,8 +77,8 @@ def _study(options: Namespace) -> Study:
         Path(options.program), axes, options.where, target=target, entry=options.entry,
         args={name: scalar(name, text) for name, text in args.items()}, options=options_set,
         inputs=assignments("--in", options.inputs), sync=options.sync, engine=options.engine,
-        max_cycles=most_cycles(options),
-        limits=run_limits_of(options),
+        max_cycles=MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles),
+        limits=limits_of(options.max_walk, options.max_statements, options.max_elements),
     )  # fmt: skip
 
 

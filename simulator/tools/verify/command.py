@@ -6,8 +6,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castsim.commands.option_parsers import integer_from, take_words
+from castsim.commands.option_parsers import integer_from, options_as, take_words
 from castsim.commands.outcome import CommandOutcome
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Overflow, Rounding
 from castsim.reports.progress import stage_progress
@@ -33,6 +34,30 @@ if TYPE_CHECKING:
     from castsim.tools.verify.lowering import LoweringRecord, SubstitutionRecord
 
 
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """The options of `castsim verify`, as typed."""
+
+    pair: tuple[str, ...] = ()
+    rounding: tuple[str, ...] = ()
+    overflow: tuple[str, ...] = ()
+    tier: str | None = None
+    against: str | None = None
+    exhaustive: bool = False
+    structured: bool = False
+    samples: str | None = None
+    seed: str | None = None
+    record: str | None = None
+    resume: bool = False
+    lowering: bool = False
+    substitutions: bool = False
+    spec: str | None = None
+    target: tuple[str, ...] = ()
+    matrix: bool = False
+    quiet: bool = False
+    json: str | None = None
+
+
 def execute(options: Namespace) -> CommandOutcome:
     """Compare, and keep a record if asked for.
 
@@ -42,18 +67,19 @@ def execute(options: Namespace) -> CommandOutcome:
         EngineError: a worker runs another version or dies.
         KeyboardInterrupt: the verification was interrupted; the record is saved.
     """
-    path, workers = _record_path(options), workers_of(options)
-    if options.substitutions or options.lowering:
-        execution = _execute_substitutions if options.substitutions else _execute_lowering
-        return execution(options, path, workers)
+    asked, workers = options_as(VerifyOptions, options), workers_of(options.workers, options.scheduler)
+    path = _record_path(options.record, resume=options.resume)
+    if asked.substitutions or asked.lowering:
+        execution = _execute_substitutions if asked.substitutions else _execute_lowering
+        return execution(asked, path, workers)
     if options.spec is not None or options.target:
         raise ReadError("--spec applies only to --lowering, --target to --lowering and --substitutions")
-    record = _resumed(options, path) if options.resume and path else _started(options)
+    record = _resumed(asked, path) if asked.resume and path else _started(asked)
     record.begin_run()
     try:
         if path is not None:
             record.save(path)  # now, so that a long run does not end with nowhere to write
-        with verification_progress(options, record) as observer:
+        with verification_progress(record, quiet=options.quiet, json=options.json) as observer:
             verify(
                 record,
                 workers=workers.count,
@@ -68,20 +94,20 @@ def execute(options: Namespace) -> CommandOutcome:
     return CommandOutcome(document, lambda _: verify_text(record, path), code=1 if record.mismatches else 0)
 
 
-def _record_path(options: Namespace) -> Path | None:
-    if options.record is None:
-        if options.resume:
+def _record_path(name: str | None, *, resume: bool) -> Path | None:
+    if name is None:
+        if resume:
             raise ReadError("--resume continues a record; name it with --record FILE")
         return None
-    path = Path(options.record)
-    if options.resume and not path.exists():
+    path = Path(name)
+    if resume and not path.exists():
         raise ReadError(f"record '{path}' does not exist; leave out --resume to start it")
-    if path.exists() and not options.resume:
+    if path.exists() and not resume:
         raise ReadError(f"record '{path}' already exists; continue it with --resume, or name another --record")
     return path
 
 
-def _started(options: Namespace) -> VerificationRecord:
+def _started(options: VerifyOptions) -> VerificationRecord:
     """Return a new record of the request, after trying one code of each part."""
     if options.matrix:
         _check_alone("--matrix", options)
@@ -92,7 +118,7 @@ def _started(options: Namespace) -> VerificationRecord:
     return VerificationRecord.of(parts)
 
 
-def _resumed(options: Namespace, path: Path) -> VerificationRecord:
+def _resumed(options: VerifyOptions, path: Path) -> VerificationRecord:
     """Return the record to continue.
 
     Raises:
@@ -124,7 +150,7 @@ def _refuse_stale(record: VerificationRecord | SubstitutionRecord, path: Path) -
         )
 
 
-def _check_alone(what: str, options: Namespace) -> None:
+def _check_alone(what: str, options: VerifyOptions) -> None:
     """Reject options that choose what to compare."""
     given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "samples", "seed")
              if getattr(options, name)]  # fmt: skip
@@ -134,10 +160,10 @@ def _check_alone(what: str, options: Namespace) -> None:
         raise ReadError(f"{what} already determines what is compared; leave out {', '.join(given)}")
 
 
-def _requested(options: Namespace) -> tuple[Any, ...]:
+def _requested(options: VerifyOptions) -> tuple[Any, ...]:
     pair = list(options.pair)
-    roundings = take_words(pair, options.rounding, [mode.value for mode in Rounding])
-    overflows = take_words(pair, options.overflow, [policy.value for policy in Overflow])
+    roundings = take_words(pair, list(options.rounding), [mode.value for mode in Rounding])
+    overflows = take_words(pair, list(options.overflow), [policy.value for policy in Overflow])
     if len(pair) != 2:
         number = f"{len(pair)} argument{'' if len(pair) == 1 else 's'}"
         raise ReadError(f"verify takes two formats, not {number}", legal=("verify SRC DST", "verify --matrix"))
@@ -175,7 +201,7 @@ _SPEC = "tosa"
 """The default specification."""
 
 
-def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
+def _execute_lowering(options: VerifyOptions, path: Path | None, workers: Workers) -> CommandOutcome:
     """Run lowered casts again; the exit code is 1 if a claim fails.
 
     Raises:
@@ -202,7 +228,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         other = _other_than(record, options, spec, version, samples, seed)
         if other is not None:
             raise ReadError(f"record '{path}' covers different {other}; continue it with --resume alone")
-    with stage_progress(options) as progress:
+    with stage_progress(options.quiet, options.json) as progress:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
     return CommandOutcome(
@@ -210,7 +236,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
     )
 
 
-def _cells(options: Namespace, spec: Specification, version: str | None) -> tuple[str, list[Cell]]:
+def _cells(options: VerifyOptions, spec: Specification, version: str | None) -> tuple[str, list[Cell]]:
     """Return the version in force and the requested cells."""
     from castsim.tools.lowering.conformance import prepared  # noqa: PLC0415 - as above
 
@@ -222,7 +248,7 @@ def _cells(options: Namespace, spec: Specification, version: str | None) -> tupl
 
 def _other_than(
     record: LoweringRecord,
-    options: Namespace,
+    options: VerifyOptions,
     spec: Specification,
     version: str | None,
     samples: int | None,
@@ -246,7 +272,7 @@ _NOT_OF_SUBSTITUTIONS = (
 """Options that do not apply to substitutions."""
 
 
-def _execute_substitutions(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
+def _execute_substitutions(options: VerifyOptions, path: Path | None, workers: Workers) -> CommandOutcome:
     """Try substitutions on all codes; the exit code is 1 if any result differs.
 
     Raises:
@@ -267,7 +293,7 @@ def _execute_substitutions(options: Namespace, path: Path | None, workers: Worke
         record = _resumed_substitutions(path, wanted)
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
-    with stage_progress(options) as progress:
+    with stage_progress(options.quiet, options.json) as progress:
         save = None if path is None else lambda: record.save(path)
         verify_substitutions(record, asked, save, progress, workers)
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from castsim.reports.progress import close_bars, is_watched
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from rich.progress import Progress as Bars
 
     from castsim.tools.verify.running import PartProgress, VerificationRecord
@@ -21,17 +19,19 @@ _MANY = 1_000_000
 
 
 @contextmanager
-def verification_progress(options: Namespace, record: VerificationRecord) -> Iterator[VerificationProgress | None]:
+def verification_progress(
+    record: VerificationRecord, *, quiet: bool, json: str | None
+) -> Iterator[VerificationProgress | None]:
     """Show the progress of a record while the block lasts; None if progress is not shown.
 
     Work of more than some seconds is announced with its sets of codes and their sizes.
     """
     total = sum(part_progress.size - part_progress.checked for part_progress in record.progress)
-    if not options.quiet and total >= _MANY:
+    if not quiet and total >= _MANY:
         kinds = ", ".join(dict.fromkeys(part_progress.part.inputs for part_progress in record.progress))
         casts = f"{len(record.progress)} cast{'s' if len(record.progress) > 1 else ''}"
         print(f"trying {casts} on {total:,} codes: {kinds}", file=sys.stderr)
-    if not is_watched(options):
+    if not is_watched(quiet, json):
         yield None
         return
     from rich.progress import MofNCompleteColumn, TimeElapsedColumn  # noqa: PLC0415 - only a watched run pays for rich

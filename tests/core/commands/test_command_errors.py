@@ -369,7 +369,7 @@ def test_interruption(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monke
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("castsim.commands.run.run_loaded", interrupted)
+    monkeypatch.setattr("castsim.running.program_runs.run_loaded", interrupted)
     assert err_of(capsys, ["run", written(tmp_path), "--timing-only"], 130) == "interrupted\n"
 
 
@@ -378,7 +378,7 @@ def test_an_internal_error(*, debug: bool, tmp_path: Path, capsys: Capture, monk
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("castsim.commands.run.run_loaded", broken)
+    monkeypatch.setattr("castsim.running.program_runs.run_loaded", broken)
     monkeypatch.setenv("CASTSIM_DEBUG", "1" if debug else "")
     assert main(["run", written(tmp_path), "--timing-only", "--json", "-"]) == 1
     out, err = capsys.readouterr()

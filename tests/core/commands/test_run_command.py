@@ -20,7 +20,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, ReadError, StaleReadError
 from castsim.isa.pto.pto_parser import parse
-from castsim.languages.fragments.fragments import OPERATIONS, whole
+from castsim.languages.fragments import OPERATIONS, whole
 from castsim.reports.run_findings import Run
 from castsim.targets.loader import load_target
 

@@ -13,11 +13,11 @@ from kit.command_output import document_of, out_of
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.targets import _inside, key_text, template
 from castsim.isa.formats import FORMATS, format_named
 from castsim.reports.pages.answer_pages import target_page
 from castsim.reports.pages.blocks import Folded, Page, PageTable
 from castsim.reports.pairs import pair_detail, pair_rows
+from castsim.reports.target_template import _inside, key_text, template
 from castsim.targets.description import Table, TargetHeader, with_options
 from castsim.targets.loader import SHIPPED, load_target, target_names
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from kit.paths import PROGRAMS, ROOT
 
-from castsim.commands.targets import template
 from castsim.reports.numbers import facts_of
 from castsim.reports.run_findings import run_document
 from castsim.reports.run_report import RunReport
+from castsim.reports.target_template import template
 from castsim.running.program_runs import run
 from castsim.targets.description import with_facts
 from castsim.targets.loader import load_target, target_names

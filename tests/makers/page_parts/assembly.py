@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from makers.page_parts.markdown import code, codes, csv_text, table
 
-from castsim.commands.targets import told
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
 from castsim.isa.tpc.parser import _SHAPES as SHAPES
+from castsim.reports.target_template import told
 from castsim.targets.loader import load_target, target_names
 
 SLOTS = ("LOAD", "SPU", "VPU", "STORE")

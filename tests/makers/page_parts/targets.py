@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from makers.page_parts.markdown import code, codes, csv_text, first_sentence, table
 
-from castsim.commands.targets import told
+from castsim.reports.target_template import told
 from castsim.targets.description import Fact, Status, Table, TargetHeader
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget

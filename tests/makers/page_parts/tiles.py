@@ -6,7 +6,6 @@ from textwrap import fill
 
 from makers.page_parts.markdown import code, codes, csv_text, table
 
-from castsim.commands.targets import told
 from castsim.isa.formats import FORMATS, IntFormat, Overflow, Rounding
 from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro_forms import ROWS
@@ -15,6 +14,7 @@ from castsim.isa.pto.strided_statements import PREFIX as STRIDED
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.pairs import pair_rows
+from castsim.reports.target_template import told
 from castsim.targets.csv_tables import SHIPPED, TableFile
 from castsim.targets.loader import load_target
 

@@ -40,7 +40,7 @@ from castsim.numerics.policy import abstract_policy
 from castsim.tools.advise import equivalence
 from castsim.tools.advise.advice_search import Advice
 from castsim.tools.advise.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
-from castsim.tools.advise.suggestions import Change, RunConfig, SuggestionEvidence
+from castsim.tools.advise.suggestions import Change, SearchConfig, SuggestionEvidence
 from castsim.tools.reference import schema as registry
 
 IN_CI = ("f32_to_i8_own_barriers.pto", "a5_f32_to_e4m3fn_padded.pto", "tpc_i8_f32_mediator_gaudi.tpc")
@@ -303,7 +303,7 @@ def test_store_barriers_between_overlapping_stores_stay(
     monkeypatch.setattr(equivalence, "expand_source", lambda *_: text)
     source = Source(str(write(tmp_path, text)), Language.TILES, text)
     found = list(
-        equivalence.without_store_barriers(equivalence.original(source, RunConfig(target="a5", args={"n": 0})))
+        equivalence.without_store_barriers(equivalence.original(source, SearchConfig(target="a5", args={"n": 0})))
     )
     assert bool(found) == offered
 
@@ -372,7 +372,7 @@ def test_nothing_is_proven_of_another_program(name: str) -> None:
     text = row_loop(extra=adds).replace("    scf.for", scalars)
     other = text.replace(*MUTATIONS[name])
     assert other != text
-    setting = RunConfig()
+    setting = SearchConfig()
     before = original(Source("k.pto", Language.TILES, text), setting)
     same = Source("k.pto", Language.TILES, text.replace("%a ", "%first ").replace("%a,", "%first,"))
     assert proven(before, setting.loaded(same))
@@ -414,7 +414,7 @@ def test_ranges_are_kept(fmt: str) -> None:
 
 
 def test_a_warning_that_the_program_has_already_hides_no_advice() -> None:
-    loaded = original(Source("x.pto", Language.TILES, PADDED.read_text()), RunConfig()).loaded
+    loaded = original(Source("x.pto", Language.TILES, PADDED.read_text()), SearchConfig()).loaded
 
     def warned(*warnings: WarningText) -> frozenset[str]:
         return warned_of(replace(loaded, executed=replace(loaded.executed, warnings=warnings)))

@@ -16,10 +16,13 @@ from kit.sample_arguments import command
 from numpy.typing import NDArray
 
 from castsim.commands import command_line
+from castsim.commands.kernels import KernelOptions, run_config_of
+from castsim.commands.option_parsers import options_as
+from castsim.running.program_runs import RunConfig
 from castsim.tools.debugger import stepper as traces
-from castsim.tools.debugger.command import launch_of
+from castsim.tools.debugger.command import launched
 from castsim.tools.debugger.step_recording import Reach, StepRecording
-from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
+from castsim.tools.debugger.stepper import Stepper, stepper_of
 
 _KEPT = ("--in", "--arg", "--option", "--target", "--entry")
 
@@ -35,9 +38,9 @@ def debug_words(path: Path) -> list[str]:
     return found
 
 
-def launch(path: Path, *more: str) -> SteppedLaunch:
+def launch(path: Path, *more: str) -> RunConfig:
     _, options = command_line.parse(["debug", *debug_words(path), *more])
-    return launch_of(options)
+    return launched(run_config_of(options, options.program), options_as(KernelOptions, options))
 
 
 def digest(memories: Mapping[str, NDArray[np.uint8]], registers: Mapping[str, object] | None = None) -> str:
@@ -77,7 +80,7 @@ def digested(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Stepper, list
         return kept[0]
 
     monkeypatch.setattr(traces, "StepRecording", made)
-    return launch(path).stepper(), kept[0].digests
+    return stepper_of(launch(path)), kept[0].digests
 
 
 # ---------------------------------------------- a client of the Debug Adapter Protocol, written after its specification

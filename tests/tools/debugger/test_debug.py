@@ -21,8 +21,9 @@ import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics.codec import codes_from_array
+from castsim.running.program_runs import RunConfig
 from castsim.tools.debugger import step_recording
-from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
+from castsim.tools.debugger.stepper import Stepper, stepper_of
 from castsim.tools.debugger.stepping import element_lines, stop_line
 from castsim.tools.debugger.stops import parse_selection
 
@@ -42,14 +43,14 @@ def state(stepper: Stepper) -> str:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_random_walks_meet_the_same_state_at_the_same_place(name: str) -> None:
     """100 walks in all: steps, lines, runs to breakpoints, either way; states are those of a walk straight ahead."""
-    straight = launch(PROGRAMS / name).stepper()
+    straight = stepper_of(launch(PROGRAMS / name))
     count = len(straight.lines)
     places = sorted({*range(min(count, 40)), *range(0, count + 1, max(1, count // 40)), count})
     known: dict[int, str] = {}
     for place in places:
         straight.go_to(place)
         known[place] = state(straight)
-    stepper = launch(PROGRAMS / name).stepper()
+    stepper = stepper_of(launch(PROGRAMS / name))
     for seed in range(WALKS):
         dice = random.Random(f"{name} {seed}")
         stepper.breakpoints.held.clear()
@@ -96,7 +97,7 @@ def narrow(folder: Path, text: str = NARROW, values: np.ndarray | None = None) -
     """A program of 4 x 64 elements, before its first operation."""
     values = np.arange(256, dtype=np.float32).reshape(4, 64) / 8 if values is None else values
     np.save(folder / "x.npy", values)
-    return SteppedLaunch(written(folder, text), inputs={"x": str(folder / "x.npy")}).stepper()
+    return stepper_of(RunConfig(written(folder, text), inputs={"x": str(folder / "x.npy")}))
 
 
 def test_values_are_those_of_numpy(tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_values_are_those_of_numpy(tmp_path: Path) -> None:
 
 
 def test_four_bits_share_a_byte() -> None:
-    stepper = launch(PROGRAMS / "f16_s4_round_trip.pto").stepper()
+    stepper = stepper_of(launch(PROGRAMS / "f16_s4_round_trip.pto"))
     stepper.run()
     small = [name for name in stepper.trace.symbols.names() if stepper.trace.symbols.at(name, 0).format.bits == 4]
     assert small
@@ -245,7 +246,7 @@ def test_a_pipe_waits_as_the_event_engine_says(tmp_path: Path) -> None:
 
 def test_registers_of_bundles() -> None:
     """The rounded quotient of the exponential: z = nearbyint(x log2 e + 0.5), as NumPy has it."""
-    stepper = launch(PROGRAMS / "tpc_f32_exp_gaudi2.tpc").stepper()
+    stepper = stepper_of(launch(PROGRAMS / "tpc_f32_exp_gaudi2.tpc"))
     stepper.break_at_line(26)
     stepper.run()
     x = stepper.trace.symbols.fixed["x"].codes(stepper.trace.memories).view(np.float32)[:64]
@@ -258,7 +259,7 @@ def test_registers_of_bundles() -> None:
 
 
 def test_registers_of_vector_functions() -> None:
-    stepper = launch(PROGRAMS / "micro/f32_to_f16_parts.pto").stepper()
+    stepper = stepper_of(launch(PROGRAMS / "micro/f32_to_f16_parts.pto"))
     with pytest.raises(ReadError, match="no value yet"):
         list(element_lines(stepper, parse_selection("half")))
     stepper.break_at_line(27)
@@ -296,7 +297,7 @@ def test_a_program_without_cycles(tmp_path: Path) -> None:
   }}
 }}
 """)
-    stepper = SteppedLaunch(str(tmp_path / "k.pto"), inputs={"x": "random:1"}).stepper()
+    stepper = stepper_of(RunConfig(str(tmp_path / "k.pto"), inputs={"x": "random:1"}))
     assert stop_line(stepper).endswith("k.pto:7 cycle ?")
     for refused in (lambda: stepper.break_at_cycle(1), lambda: stepper.break_if("cycle > 1"), lambda: stepper.pipes):
         with pytest.raises(ReadError):

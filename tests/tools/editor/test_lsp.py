@@ -201,7 +201,7 @@ def test_other_languages_and_closed_texts_have_no_diagnostics() -> None:
 
 
 def test_without_pygls_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("castsim.tools.editor.command.installed", lambda _: False)
+    monkeypatch.setattr("castsim.isa.errors.installed", lambda _: False)
     assert "pip install '.[lsp]'" in err_of(capsys, ["lsp"])
 
 

@@ -78,14 +78,14 @@ def test_without_the_viewer_the_public_one_is_named(trace, monkeypatch, capsys) 
 
 def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(view.webbrowser, "open", opened.append)
+    monkeypatch.setattr(view.webbrowser, "open", lambda address: opened.append(address) is None)
     page = tmp_path / "a report.html"
     page.write_text("<!doctype html><title>x</title>")
     assert main(["view", str(page)]) == 0
     assert opened == [page.as_uri()]
     assert main(["view", str(page), "--no-open"]) == 0
     assert len(opened) == 1
-    assert capsys.readouterr().out == f"{page}\n{page}\n"
+    assert capsys.readouterr().out == f"{page}\n{page}: open it in a browser\n"
 
 
 @pytest.mark.parametrize(
