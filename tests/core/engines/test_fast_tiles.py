@@ -58,17 +58,6 @@ from castsim.isa.errors import CastsimError, EngineError
 from castsim.running.program_loading import load_program
 from castsim.targets.loader import load_target
 
-SEEDS = 3000 if os.environ.get("CASTSIM_THOROUGH") else 80
-
-
-@pytest.mark.parametrize("part", range(4))
-def test_random_programs_take_the_same_cycles_for_the_same_reasons(part: int) -> None:
-    for seed in range(part, SEEDS, 4):
-        tree, target = fast_programs.strided(seed)
-        expected = outcome(tree, target, engine="event", max_cycles=10**6)
-        assert outcome(tree, target, engine="fast", max_cycles=10**6) == expected, seed
-        assert outcome(tree, target, engine="fast", max_cycles=10**6, skip=False) == expected, seed
-
 
 @pytest.mark.parametrize(
     "path", sorted({*PROGRAMS.rglob("*.pto")} - {*PROGRAMS.rglob("micro/**/*.pto")}), ids=lambda path: path.stem
@@ -94,7 +83,7 @@ def test_simpy_is_not_needed() -> None:
 
 
 THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))
-SMALL, LARGE = (20_000, 2_000) if THOROUGH else (1_500, 30)
+SEEDS, LARGE, SMALL = (3000, 2_000, 20_000) if THOROUGH else (80, 30, 1_500)
 LIMIT = 10**6
 
 
@@ -123,22 +112,22 @@ def flag(signaller, waiter):
     return lowered(4, FlagSignal(signaller, waiter, 0)), lowered(5, FlagWait(waiter, signaller, 0))
 
 
-# ------------------------------------------------------------------------------------------------ random programs
-
-
-@pytest.mark.parametrize("make", [fast_programs.strided, fast_programs.functions])
-def test_small_random_programs_agree_in_everything(make):
-    for seed in range(10**6, 10**6 + SMALL):
-        tree, target = make(seed, small=True)
+@pytest.mark.parametrize(
+    ("make", "small", "seeds"),
+    [
+        (fast_programs.strided, False, range(SEEDS)),
+        (fast_programs.functions, False, range(LARGE)),
+        (fast_programs.strided, True, range(10**6, 10**6 + SMALL)),
+        (fast_programs.functions, True, range(10**6, 10**6 + SMALL)),
+    ],
+)
+def test_random_programs_take_the_same_cycles_for_the_same_reasons(make, small, seeds):
+    for seed in seeds:
+        tree, target = make(seed, small=small)
         expected = outcome(tree, target, engine="event", max_cycles=LIMIT)
         assert outcome(tree, target, engine="fast", max_cycles=LIMIT) == expected, seed
-
-
-def test_random_vector_functions_in_loops_agree_in_everything():
-    for seed in range(LARGE):
-        tree, target = fast_programs.functions(seed)
-        expected = outcome(tree, target, engine="event", max_cycles=LIMIT)
-        assert outcome(tree, target, engine="fast", max_cycles=LIMIT) == expected, seed
+        if not small:
+            assert outcome(tree, target, engine="fast", max_cycles=LIMIT, skip=False) == expected, seed
 
 
 @pytest.mark.parametrize("make", [fast_programs.strided, fast_programs.functions])

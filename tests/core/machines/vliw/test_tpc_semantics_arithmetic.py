@@ -54,20 +54,6 @@ def test_float_sums_and_products(operation: str, name: str, mode: str) -> None:
         assert codes(got.result, fmt(name).bits) == expected
 
 
-@pytest.mark.parametrize("name", ["f32", "f16"])
-def test_float_sums_agree_with_a_second_library(name: str) -> None:
-    """Nearest rounding is what the host's processor does, subnormals aside."""
-    dtype = {"f32": np.float32, "f16": np.float16}[name]
-    chip = with_options(target("gaudi2"), {"arithmetic_subnormals": "keep"})
-    for a, b, _ in both(name):
-        for operation, function in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply)):
-            line = f"{operation}.{name} V1, V2, V3"
-            got = run(line, chip=chip, income=INCOME, src_a=a, src_b=b).result.view(dtype)
-            expected = function(a.view(dtype), b.view(dtype))
-            assert np.array_equal(got, expected, equal_nan=True)
-            assert np.array_equal(np.signbit(got)[got == 0], np.signbit(expected)[got == 0])
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_subnormals_are_kept_if_the_option_says_so(mode: str) -> None:
     chip = with_options(target("goya"), {"arithmetic_subnormals": "keep"})

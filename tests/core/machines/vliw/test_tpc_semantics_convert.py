@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import ml_dtypes
 import numpy as np
 import pytest
+from kit.tpc_bundles import encoding
+from kit.tpc_machine import END, nops, ran
 from kit.tpc_semantics_cases import POLYNOMIAL, SPELLED, instruction, prepared, run, samples, state, vector
 from kit.tpc_text import GENERATIONS, table, target
 from oracle_formats import FLOATS, fmt
 from oracle_tpc import convert, convert_lanes, nearby, stepped
 
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.tpc.parser import parse, print_program
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.operands import OperandValues, State
 from castsim.targets.description import with_options
+from castsim.tools.tpc_binary.bundle_encoding import decode_bundle, encode_bundle
 
 ROWS = table("tpc_convert_pairs.csv")
 COMPILER_ROWS = table("tpc_convert_compiler_only.csv")
@@ -423,3 +428,75 @@ def test_a_false_scalar_predicate_changes_nothing() -> None:
     got = run("convert.f32 lane_sel=0 target_type=bf16 sr V1, V2", income=income, src_a=INCOME[1], predicate=False)
     assert got.result is income
     assert got.vector_lfsr is None
+
+
+BOTH = ("greco", "gaudi2")
+WIDE = (("f32", "i32", np.float32), ("bf16", "i16", ml_dtypes.bfloat16), ("f16", "i16", np.float16))
+NARROW = (("f8_143", "i8"), ("f8_152", "i8"))
+
+
+@pytest.mark.parametrize(("name", "integer"), [*NARROW, *((name, integer) for name, integer, _ in WIDE)])
+def test_every_mode_against_the_oracle(name: str, integer: str) -> None:
+    """Also random rounding: both results come from one draw. And predicates: false lanes keep both registers."""
+    chip, bits = target("gaudi2"), int(integer[1:])
+    lanes = 2048 // bits
+    for word, mode in chip.convert_rounding.modes.items():
+        meant = "RHNE" if mode.rounding is None else word.upper()
+        random = meant in ("SR", "SR_RNE")
+        taken = range(256) if bits == 8 else np.resize(samples(name), lanes).tolist()
+        found = run(f"nearbyint.{name} cnvrt target_type=int{bits} {word} D4, V2", income=(INCOME[0], INCOME[1]),
+                    src_a=vector(list(taken), bits), machine=state(words=WORDS), predicate=MASK)  # fmt: skip
+        draws = [WORDS[lane % 64] if random else None for lane in range(lanes)]
+        floats = [nearby(code, name, meant, draw) for code, draw in zip(taken, draws, strict=True)]
+        numbers = [convert(code, name, integer, meant, draw) for code, draw in zip(taken, draws, strict=True)]
+        kept = np.repeat(MASK[:: bits // 8], bits // 8)
+        for got, codes, income in zip(found.result, (floats, numbers), INCOME, strict=False):
+            assert np.array_equal(got, np.where(kept, vector(codes, bits), income)), (name, word)
+        if random:
+            assert found.vector_lfsr.tolist() == stepped(WORDS, POLYNOMIAL)
+
+
+@pytest.mark.parametrize(("option", "expected"), [("zero", 0), ("maximum", 0x7FFFFFFF)])
+def test_what_becomes_of_a_nan_is_an_option(option: str, expected: int) -> None:
+    """docs/reference/tpc.md section 5 leaves NaN to integer open: a switch."""
+    chip = with_options(target("gaudi2"), {"nan_to_integer": option})
+    found = prepare(instruction("nearbyint.f32 cnvrt target_type=int32 rz D4, V2"), chip)
+    operands = OperandValues({"src_a": vector([0x7FC00000] * 64, 32)}, (INCOME[0], INCOME[1]))
+    first, second = found(operands, state()).result
+    assert set(first.view(np.uint32).tolist()) == {0x7FFFFFFF}
+    assert set(second.view(np.uint32).tolist()) == {expected}
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_a_pair_is_written(generation: str) -> None:
+    text = "// castsim: tensor 0 x in f32 [64]\n// castsim: tensor 1 y out f32 [64]\n"
+    text += "// castsim: tensor 2 z out i32 [64]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
+    text += f"ld_tnsr V0, 0x0, I0; nop; nop; nop\n{nops(3)}"
+    text += "nop; nop; nearbyint.f32 cnvrt target_type=int32 ru D2, V0; nop\n" + nops(5)
+    text += f"nop; nop; nop; st_tnsr 0x1, I0, V2\n{nops(5)}nop; nop; nop; st_tnsr 0x2, I0, V3\n{END}"
+    x = np.linspace(-9, 9, 64).astype(np.float32)
+    found = ran(text, generation, {"x": x})
+    np.testing.assert_array_equal(found.outputs["y"], np.ceil(x))
+    np.testing.assert_array_equal(found.outputs["z"], np.ceil(x).astype(np.int32))
+    assert found.stale_reads == ()
+
+
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("predicate", ["", ", VP3", ", !SP2"])
+def test_text_and_encoding(generation: str, predicate: str) -> None:
+    """Switch bit 4 is `cnvrt`; the target's code stands in the low bits of src_b, with and without it."""
+    for line, switches, code in (
+        ("nearbyint.f32 cnvrt target_type=int32 ru D4, V5", 0b10010, 2),
+        ("nearbyint.bf16 cnvrt target_type=int16 rz D4, V5", 0b10001, 7),
+        ("nearbyint.f32 target_type=int32 rhne V4, V5", 0, 2),  # as the compiler prints the plain form
+        ("nearbyint.f32 rd V4, V5", 0b00011, 0),
+    ):
+        coded = encoding(generation)
+        program = parse(f"nop; nop; {line}{predicate}; nop", coded.dialect)
+        assert print_program(program).strip() == f"nop; nop; {line}{predicate}; nop"
+        (bundle,) = program.bundles
+        data = encode_bundle(bundle, coded)
+        number = int.from_bytes(data, "little")
+        # tpc_encoding_fields.csv, gen34_256: switches[2:0] from bit 85, [6:3] from 88, src_b from 59.
+        assert (number >> 85 & 0b111 | (number >> 88 & 0b1111) << 3, number >> 59 & 0xFF) == (switches, code), line
+        assert decode_bundle(data, coded).bundle == bundle
