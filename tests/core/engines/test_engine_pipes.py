@@ -137,9 +137,6 @@ def test_an_instruction_without_operations_takes_no_time():
     assert [(execution.start, execution.end) for execution in timing.executions] == [(0, 1), (1, 1), (1, 2)]
 
 
-LIMIT = 10**6
-
-
 def test_simultaneous_requests_are_served_in_operation_order():
     # One block of a load and the first block of a cast ask for the same bank in cycle 2.
     recorder = Recorder()
@@ -222,30 +219,37 @@ def test_load_cast_store_wait_for_each_other():
     assert [operation.start for operation in run(LOAD, CAST, STORE, interlocked=False).operations] == [1, 2, 3]
 
 
-def test_a_write_waits_for_earlier_reads():
-    timing = run(CAST, LOAD)
-    assert timing.total == 26 + 268
-    assert causes(timing, "MTE2") == {"empty": 2, "operand wait": 24, "memory latency": 264, "busy": 4}
+AFTER = ((load(64 * KIBI, 512),), (writes(64 * KIBI, 64 * KIBI + 512),))
+THEN = ((cast(1, 64 * KIBI, 96 * KIBI),), (reads(64 * KIBI, 64 * KIBI + 256), writes(96 * KIBI, 96 * KIBI + 128)))
+OTHER = ((load(8 * KIBI, 512),), (writes(8 * KIBI, 8 * KIBI + 512),))
+BOTH = ((cast(1, 8 * KIBI),), (reads(8 * KIBI, 8 * KIBI + 256), writes(64 * KIBI, 64 * KIBI + 128)))
+PUT = ((store(64 * KIBI, 128),), (writes(0, 128, GlobalSpace.of("y")),))
+GET = ((load(0, 512),), (reads(0, 512, GlobalSpace.of("y")),))
+INTERLOCKED = {
+    "a write waits for earlier reads": (
+        (CAST, LOAD), 26 + 268, {"MTE2": {"empty": 2, "operand wait": 24, "memory latency": 264, "busy": 4}},
+    ),
+    "a write waits for earlier writes": ((CAST, AFTER), 26 + 268, {}),
+    "instructions of one pipe wait too": (
+        (CAST, THEN), 26 + 25, {"V": {"empty": 1, "fill": 18, "busy": 4, "operand wait": 14, "drain": 14}},
+    ),
+    # The last reads what the load wrote (2..270) and writes where the first cast (26) wrote.
+    "the last of several needs decides": ((CAST, OTHER, BOTH), 270 + 25, {}),
+    "operations of one instruction do not wait for each other": (
+        (((cast(), cast()), CAST[1]),), 1 + 9 + 4 + 14, {},
+    ),
+    # Store 1..116 to y; a load of y waits for it, a second store of y does so anyway.
+    "global memory that is written and read": ((PUT, GET), 116 + 268, {}),
+    "global memory that is written twice": ((PUT, PUT), 116 + 115, {}),
+}  # fmt: skip
 
 
-def test_a_write_waits_for_earlier_writes():
-    other = ((load(64 * KIBI, 512),), (writes(64 * KIBI, 64 * KIBI + 512),))
-    assert run(CAST, other).total == 26 + 268
-
-
-def test_instructions_of_one_pipe_wait_too():
-    second = ((cast(1, 64 * KIBI, 96 * KIBI),), (reads(64 * KIBI, 64 * KIBI + 256), writes(96 * KIBI, 96 * KIBI + 128)))
-    timing = run(CAST, second)
-    assert timing.total == 26 + 25
-    assert causes(timing, "V") == {"empty": 1, "fill": 18, "busy": 4, "operand wait": 14, "drain": 14}
-
-
-def test_the_last_of_several_needs_decides():
-    # The second cast reads what the load wrote (269) and writes where the first cast (26) wrote.
-    timing = run(CAST, ((load(8 * KIBI, 512),), (writes(8 * KIBI, 8 * KIBI + 512),)), (
-        (cast(1, 8 * KIBI),), (reads(8 * KIBI, 8 * KIBI + 256), writes(64 * KIBI, 64 * KIBI + 128)),
-    ))  # fmt: skip
-    assert timing.operations[2].start == 270  # the load was issued second: 2..270
+@pytest.mark.parametrize("name", INTERLOCKED)
+def test_who_waits_for_whose_bytes(name):
+    parts, total, expected = INTERLOCKED[name]
+    timing = run(*parts)
+    assert timing.total == total
+    assert {pipe: causes(timing, pipe) for pipe in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -259,18 +263,6 @@ def test_the_last_of_several_needs_decides():
 )
 def test_nobody_waits_without_a_conflict(accesses):
     assert run(CAST, ((cast(),), accesses)).total == 1 + 9 + 4 + 14
-
-
-def test_operations_of_one_instruction_do_not_wait_for_each_other():
-    assert run(((cast(), cast()), CAST[1])).total == 1 + 9 + 4 + 14
-
-
-def test_global_memory_counts_if_it_is_both_written_and_read():
-    # Store 1..116 to y; a load of y waits for it, a second store of y does so anyway.
-    put = ((store(64 * KIBI, 128),), (writes(0, 128, GlobalSpace.of("y")),))
-    get = ((load(0, 512),), (reads(0, 512, GlobalSpace.of("y")),))
-    assert run(put, get).total == 116 + 268
-    assert run(put, put).total == 116 + 115
 
 
 def test_loops_move_the_accesses():

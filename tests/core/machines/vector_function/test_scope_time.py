@@ -189,54 +189,41 @@ def test_whether_disputed_families_hold_is_an_option(choice: str, text: int, ker
         assert row == ("vcvt_short" if latency == 9 else "")
 
 
-@pytest.mark.parametrize("barriers", [1, 2, 8])
-@pytest.mark.parametrize("word", ["VST_VLD", "VV_ALL"])
-def test_a_load_behind_barriers_waits_for_the_store_and_each_of_them(word: str, barriers: int) -> None:
-    """16 cycles from the start of the store, in which it completes, and 16 for each further barrier."""
-    scope = Scope()
-    stored(scope, load(scope))
-    for _ in range(barriers):
-        scope.issue(barrier(word))
-    stored(scope, load(scope, 1), start=16384)
-    assert cycles(scope) == FILL + LOAD_USE + 16 * barriers + LOAD_USE + STORED + DRAIN
+BARRIERS = [
+    # 16 cycles from the start of the store, in which it completes, and 16 for each further barrier.
+    *(
+        (f"load store {f'{word} ' * count}load store", FILL + LOAD_USE + 16 * count + LOAD_USE + STORED + DRAIN)
+        for word in ("VST_VLD", "VV_ALL")
+        for count in (1, 2, 8)
+    ),
+    ("load VLD_VST store", FILL + 16 + STORED + DRAIN),
+    ("load store VST_VST VST_VST store", FILL + LOAD_USE + 25 + STORED + DRAIN),
+    ("load store VST_VST store", FILL + LOAD_USE + 13 + STORED + DRAIN),  # 12.5, rounded up at the end
+]
 
 
-def test_a_store_behind_a_barrier_waits_for_the_load() -> None:
-    scope = Scope()
-    name = load(scope)
-    scope.issue(barrier("VLD_VST"))
-    stored(scope, name)
-    assert cycles(scope) == FILL + 16 + STORED + DRAIN
+def with_barriers(steps: str) -> Scope:
+    """Loads, stores of what was loaded last, and barriers by their words, each access at bytes of its own."""
+    scope, name = Scope(), 0
+    for number, step in enumerate(steps.split()):
+        if step == "load":
+            name = load(scope, number)
+        elif step == "store":
+            stored(scope, name, start=8192 + 256 * number)
+        else:
+            scope.issue(barrier(step))
+    return scope
+
+
+@pytest.mark.parametrize(("steps", "exact"), BARRIERS)
+def test_barriers(steps: str, exact: int) -> None:
+    assert cycles(with_barriers(steps)) == exact
 
 
 def test_a_load_waits_for_the_longer_of_barrier_and_store() -> None:
     """Facts of which a store takes longer than a barrier."""
-    scope = Scope()
-    stored(scope, load(scope))
-    scope.issue(barrier("VST_VLD"))
-    stored(scope, load(scope, 1), start=16384)
-    assert cycles(scope, with_facts(A5, {"timing.micro.memory_barrier.cycles": 4})) == (
-        FILL + 2 * (LOAD_USE + STORED) + DRAIN
-    )
-
-
-def test_barriers_between_stores_add_up() -> None:
-    scope = Scope()
-    name = load(scope)
-    stored(scope, name)
-    scope.issue(barrier("VST_VST"))
-    scope.issue(barrier("VST_VST"))
-    stored(scope, name, start=16384)
-    assert cycles(scope) == FILL + LOAD_USE + 25 + STORED + DRAIN
-
-
-def test_stores_behind_a_barrier_stand_apart() -> None:
-    scope = Scope()
-    name = load(scope)
-    stored(scope, name)
-    scope.issue(barrier("VST_VST"))
-    stored(scope, name, start=16384)
-    assert cycles(scope) == FILL + LOAD_USE + 13 + STORED + DRAIN  # 12.5, rounded up at the end
+    quick = with_facts(A5, {"timing.micro.memory_barrier.cycles": 4})
+    assert cycles(with_barriers("load store VST_VLD load store"), quick) == FILL + 2 * (LOAD_USE + STORED) + DRAIN
 
 
 @pytest.mark.parametrize("trips", [2, 3, 7])

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from core.machines.vliw.tpc_kernel_values import INCOME, MASK, MODES, every_code, machine_in, run
-from kit.tpc_semantics_cases import INTEGER_TYPES, codes, instruction, samples, state, vector
+from kit import tpc_semantics_cases
+from kit.tpc_semantics_cases import (
+    FLOAT_TYPES,
+    INTEGER_TYPES,
+    MODES,
+    codes,
+    every_code,
+    instruction,
+    machine_in,
+    samples,
+    state,
+    vector,
+)
 from kit.tpc_text import phrases, target
 from oracle_formats import FLOATS, INTS, decode, fmt
 from oracle_tpc import float_operation, fused, number, pattern
@@ -22,7 +34,10 @@ from castsim.machines.vliw import semantics
 from castsim.machines.vliw.plans import NotComputed, prepare
 from castsim.targets.description import with_options
 
-TPC_FLOATS = ("f32", "bf16", "f16", "f8_143", "f8_152")
+RNG = np.random.default_rng(18)
+INCOME = RNG.integers(0, 256, 256).astype(np.uint8)
+MASK = RNG.integers(0, 2, 256).astype(bool)
+run = partial(tpc_semantics_cases.run, income=INCOME)
 FORM_WORDS = ("exp_add_bias", "force_sign0", "force_sign1", "exp_is_num", "sign_lsb")
 # --------------------------------------------------------------------------------------------- bits, one source
 
@@ -37,7 +52,7 @@ def first_place(code: int, bits: int, wanted: int, *, top: bool) -> int:
 
 
 @pytest.mark.parametrize("wanted", [0, 1])
-@pytest.mark.parametrize("name", [*INTEGER_TYPES, *TPC_FLOATS])
+@pytest.mark.parametrize("name", [*INTEGER_TYPES, *FLOAT_TYPES])
 def test_bits_of_every_code(name: str, wanted: int) -> None:
     bits = fmt(name).bits
     texts: dict[str, Callable[[int], int]] = {
@@ -61,7 +76,7 @@ def bias_of(name: str) -> int:
     return {"f32": 127, "bf16": 127, "f16": 15, "f8_143": 7, "f8_152": 15}[name]
 
 
-@pytest.mark.parametrize("name", TPC_FLOATS)
+@pytest.mark.parametrize("name", FLOAT_TYPES)
 def test_exponents_of_every_code(name: str) -> None:
     bits = fmt(name).bits
     for some in every_code(name):
@@ -95,7 +110,7 @@ def class_of(code: int, name: str) -> int:
     return size if value.negative else (6 if narrow else 7) - size
 
 
-@pytest.mark.parametrize("name", TPC_FLOATS)
+@pytest.mark.parametrize("name", FLOAT_TYPES)
 def test_classes_of_every_code(name: str) -> None:
     bits = fmt(name).bits
     for some in every_code(name):
@@ -140,7 +155,7 @@ def formed(a: int, b: int, c: int, name: str, words: str) -> int:
     return sign << (row.bits - 1) | field << row.fraction_bits | c & (1 << row.fraction_bits) - 1
 
 
-@pytest.mark.parametrize("name", TPC_FLOATS)
+@pytest.mark.parametrize("name", FLOAT_TYPES)
 def test_numbers_are_formed_of_every_code(name: str) -> None:
     bits = fmt(name).bits
     rng = np.random.default_rng(3)
@@ -282,7 +297,6 @@ def factors(name: str, mode: str, rng: np.random.Generator) -> list[np.ndarray]:
     return list(mixed[:: (1 if THOROUGH else 4) if mode == "RHNE" else 8])
 
 
-WIDE_OF = {"f32": "f32", "bf16": "f32", "f16": "f32", "f8_143": "f32", "f8_152": "f32"}
 PLAIN = ("f32", "bf16", "f16")
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from core.machines.vliw.tpc_kernel_values import INCOME, MASK, every_code, run
+from kit import tpc_semantics_cases
 from kit.tpc_machine import END, chip, nops, ran
-from kit.tpc_semantics_cases import INTEGER_TYPES, codes, instruction, state, vector
+from kit.tpc_semantics_cases import INTEGER_TYPES, codes, every_code, instruction, state, vector
 from kit.tpc_text import GENERATIONS, dialect, target
 from oracle_formats import FLOATS, decode, fmt
 
@@ -27,6 +28,9 @@ from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 from castsim.tools.tpc_lint.lint_checking import lint
 
 RNG = np.random.default_rng(6)
+INCOME = RNG.integers(0, 256, 256).astype(np.uint8)
+MASK = RNG.integers(0, 2, 256).astype(bool)
+run = partial(tpc_semantics_cases.run, income=INCOME)
 
 
 def declared(text: str, generation: str = "gaudi2") -> TableDeclaration:

@@ -11,9 +11,11 @@ from kit import tpc_semantics_cases
 from kit.tpc_semantics_cases import (
     FLOAT_TYPES,
     INTEGER_TYPES,
+    MODES,
     both,
     codes,
     instruction,
+    machine_in,
     prepared,
     run,
     samples,
@@ -26,18 +28,13 @@ from oracle_tpc import NAN, arithmetic_shift, float_operation, integer_operation
 
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.semantics import prepare
-from castsim.machines.vliw.semantics.operands import Effects, OperandValues, State
+from castsim.machines.vliw.semantics.operands import Effects, OperandValues
 from castsim.targets.description import with_options
 
 RNG = np.random.default_rng(51)
 MASK = RNG.integers(0, 2, 256).astype(bool)
 INCOME = RNG.integers(0, 256, 256).astype(np.uint8)
 FLUSHED = ("f32", "bf16")
-MODES = ("RHNE", "RZ", "RU", "RD")
-
-
-def machine_in(mode: str, generation: str, **more: int) -> State:
-    return state({"round": target(generation).convert_rounding.modes[mode.lower()].code, **more})
 
 
 # --------------------------------------------------------------------------------------------------------- floats
