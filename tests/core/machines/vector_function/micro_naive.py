@@ -81,7 +81,6 @@ def mask_of(lanes: list[int], width: int) -> Bits:
     return [lanes[at // (width // 8)] if at % (width // 8) == 0 else 0 for at in range(256)]
 
 
-# ------------------------------------------------------------------------------------------------------- arithmetic
 def _binary(given: Given) -> list[Result]:
     a, b, element = given.lanes(0), given.lanes(1), given.one.element
     return [governed(given, [BINARY[given.one.name](x, y, element) for x, y in zip(a, b, strict=True)])]
@@ -205,7 +204,6 @@ def tree(function: str, values: list[int], element: str) -> int:
     return values[0]
 
 
-# ------------------------------------------------------------------------------------------------------------- moves
 def _convert(given: Given) -> list[Result]:
     one, data = given.one, given.registers[0]
     words = {kind: one.word(kind) for kind in ("rnd", "sat", "part")}
@@ -305,7 +303,6 @@ REGISTERS: dict[str, Callable[[Given], list[Result]]] = {
 """Models of what works on registers."""
 
 
-# -------------------------------------------------------------------------------------------------------- predicates
 def _first(given: Given) -> list[Result]:
     lanes = 2048 // given.one.mask
     (count,) = given.one.numbers
@@ -368,7 +365,6 @@ PREDICATES: dict[str, Callable[[Given], list[Result]]] = {
 """Models of what works on masks alone; names without the width of their lanes."""
 
 
-# ------------------------------------------------------------------------------------------------------------- loads
 def _mode(given: Given) -> str:
     """The distribution mode with the width that the text leaves to the type."""
     word = given.one.word("dist") or "NORM"
@@ -425,7 +421,6 @@ LOADS: dict[str, Callable[[Given], list[Result]]] = {
 """Models of loads."""
 
 
-# ------------------------------------------------------------------------------------------------------------ stores
 def _store(given: Given) -> dict[int, int]:
     return model.stored(_mode(given), given.registers, given.masks[0])
 

@@ -138,8 +138,6 @@ def f32(codes: list[int] | tuple[int, ...]) -> np.ndarray:
     return np.array(codes, np.uint32).view(np.float32)
 
 
-# ----------------------------------------------------------------------------------------- values of the instructions
-
 EDGES = (0xC2AEAC08, 0xC2AEAC07, 0xC2AEAC09, 0x42B171AA, 0x42B171A9, 0x42B171AB, 0x3F3504F3, 0x3F3504F2, 0x3F800001)
 
 
@@ -195,16 +193,6 @@ def test_fast_division_on_lanes_and_in_scalar_registers(generation: str) -> None
     assert set(result.tolist()) == {exact[7]}
 
 
-def test_rounding_once_is_an_option_that_shows() -> None:
-    x = np.random.default_rng(1).uniform(0.01, 80, 640).astype(np.float32)
-    fused, twice = (
-        called("v_exp_cephes_f32", x, where=chip("gaudi2", product_sum=rule)) for rule in ("fused", "separate")
-    )
-    assert (fused != twice).any()
-
-
-# -------------------------------------------------------------------------------------------------------- no tables
-
 EXACT: dict[str, Callable[..., np.ndarray]] = {
     "acos": np.arccos, "asin": np.arcsin, "asinh": np.arcsinh, "cos": np.cos, "div": lambda x: x / x, "exp": np.exp,
     "pow": lambda x: x**x, "pow2": np.exp2, "reciprocal": np.reciprocal, "rsqrt": lambda x: 1 / np.sqrt(x),
@@ -258,9 +246,6 @@ def test_decimal_arithmetic_agrees_with_f64(function: str) -> None:
         for start in (near, np.nextafter(near, np.float32(0))):
             decided = calling._decided(function, tuple(float(each[place]) for each in given), start)
             assert decided == code
-
-
-# ------------------------------------------------------------------------------------------------- tables of the user
 
 
 def taylor(function: Callable, starts: np.ndarray, step: float) -> np.ndarray:  # type: ignore[type-arg]
@@ -374,9 +359,6 @@ def test_tangent_power_and_tanh() -> None:
         called("v_tanh_fast_f32", x, tanh=TANH)
 
 
-# ---------------------------------------------------------------------------------------------------------- programs
-
-
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_programs_have_the_published_counts_lint_clean_and_make_binaries(name: str, generation: str) -> None:
@@ -393,9 +375,6 @@ def test_programs_have_the_published_counts_lint_clean_and_make_binaries(name: s
         text for bundle in text.splitlines() if ";" in bundle for text in bundle.split(";") if text.strip() != "nop"
     ]
     assert mnemonics == [each.split()[0] for each in written]
-
-
-# -------------------------------------------------------------------------- names, wrong operands, words of descriptors
 
 
 RECIPROCALS = np.zeros((128, 3), np.float32)
@@ -450,9 +429,6 @@ def test_bad_operands_and_tables() -> None:
         with pytest.raises(CastsimError) as refusal:
             call_function(function_program(ROWS[name], target("gaudi2")), given, tables)
         assert message in refusal.value.message
-
-
-# ------------------------------------------------------------------------------------------------------- descriptors
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,6 @@ def test_every_assembled_row_prints_its_expectation(generation: str) -> None:
         assert program(expected, generation) == program(given, generation)
 
 
-# --------------------------------------------------------------------------------------- rows that are only patterns
-
 CANONICAL = [
     # bit counts: the bit stands in front of the operands
     ("goya", "POPCNT.F32 1 S1, S2", "popcnt.f32 set=1 S1, S2"),
@@ -150,8 +148,6 @@ def test_data_of_metadata_is_read_and_is_no_part_of_the_program() -> None:
         assemble(parse("nop\nx: DD 3\n", dialect("goya")), encoding("goya"))
 
 
-# ------------------------------------------------------------------------------------------ what the compiler prints
-
 NUMBERS = {"V": 4, "D": 8, "A": 16, "S": 5, "I": 3, "VP": 2, "SP": 2, "AD": 1, "M": 1, "Z": 4}
 UNKNOWN = ("V4", "S5", "D8", "VP2", "SP2", "A16", "I3", "AD1")
 
@@ -189,9 +185,6 @@ def test_printed_lines_assemble_and_print_as_they_are() -> None:
     assert len(refused) <= 0.02 * len(lines), refused
 
 
-# ------------------------------------------------------------------------------------------------------------ values
-
-
 @pytest.mark.parametrize(("name", "kind"), [("bf16", ml_dtypes.bfloat16), ("f16", np.float16)])
 def test_wide_products_are_exact_and_in_the_order_of_lanes_of_a_sum(name: str, kind: type) -> None:
     """Products of two narrow floats fit f32; lane 2i of the sources goes to lane i of the first register."""
@@ -208,21 +201,6 @@ def test_wide_products_are_exact_and_in_the_order_of_lanes_of_a_sum(name: str, k
     codes = {role: int(each.view(np.uint16)[0]) for role, each in (("src_a", a), ("src_b", b))}
     result = scalar(OperandValues(codes, 0, True), State({}, np.ones(64, np.uint32), 1)).result
     assert np.uint32(result).view(np.float32) == -expected[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "slot"),
-    [("mul.i32 keep_rs_for_add D2, V1, V3", "vpu"), ("set_indx high I1, b00001, S2", "load"),
-     ("udiv_4step.u32 0x1 Z4, S5", "spu"), ("add.f8_143 A4, A8, A12", "vpu"), ("sub.f8_152 A4, A8, S1", "vpu")],
-)  # fmt: skip
-def test_what_no_source_states_is_refused_when_it_runs(text: str, slot: str) -> None:
-    generation = "greco" if "udiv" in text else "gaudi2"
-    read = prepare(instruction(text, generation, slot), target(generation))
-    with pytest.raises(CastsimError, match="no source documents"):
-        read(OperandValues({}, None, True), State({}, np.ones(64, np.uint32), 1))
-
-
-# ----------------------------------------------------------------------------------------------------- declarations
 
 
 def test_declarations() -> None:
@@ -283,9 +261,6 @@ def test_bad_declarations(text: str, message: str) -> None:
         program(text)
     assert message in str(caught.value)
     assert caught.value.span is not None
-
-
-# ------------------------------------------------------------------------------------------------------------ errors
 
 
 UNREADABLE = [
@@ -386,9 +361,6 @@ def test_lines_that_are_refused(
     assert message in caught.value.message
     assert caught.value.span is not None
     assert legal is None or legal in caught.value.legal
-
-
-# ----------------------------------------------------------------------------------------------------------- calls in C
 
 
 C_STEP = 1 if os.environ.get("CASTSIM_THOROUGH") else 5

@@ -69,9 +69,6 @@ def test_what_is_refused_for_its_values_has_a_time() -> None:
     assert ran(f"{AT.format('100')}ld_g S1, AD1; nop; nop; nop\n{END}", "gaudi2", {"x": "zeros"}).tree
 
 
-# ----------------------------------------------------------------------------------------------------- local memory
-
-
 @pytest.mark.parametrize(
     ("line", "message", "legal"),
     [
@@ -104,9 +101,6 @@ def test_scalar_memory_differs_by_generation() -> None:
         text = f"nop; nop; nop; st_l {{address}}, S0\n{END}"
         assert ran(text.format(address=hex(size - 4)), target).tree
         refused(text.format(address=hex(size)), TileError, f"exceeds the memory of {size} bytes", target)
-
-
-# ----------------------------------------------------------------------------------------------------------- control
 
 
 @pytest.mark.parametrize(
@@ -158,9 +152,6 @@ def test_long_programs_meet_the_limit() -> None:
         ran(counting, limit=500)
 
 
-# ------------------------------------------------------------------------------------------------- without values
-
-
 def test_a_path_that_needs_tensor_data_cannot_be_timed_alone() -> None:
     text = "// castsim: tensor 0 x in i32 [1]\n// castsim: reg AD1 = 0x100000000\n"
     text += f"ld_g {{what}}, AD1; nop; nop; nop\n{nops(6)}{{use}}\n{NOP}{nops(8)}E:\n{END}"
@@ -175,8 +166,6 @@ def test_a_path_that_needs_tensor_data_cannot_be_timed_alone() -> None:
             ran(full, values=False)
         assert ran(full, inputs={"x": np.array([256], np.int32)}).tree
 
-
-# ------------------------------------------------------------------------------------------------------ command line
 
 COPY = f"ld_tnsr V0, 0x0, I0; nop; nop; nop\n{nops(3)}nop; nop; nop; st_tnsr 0x1, I0, V0\n"
 KERNEL = f"// castsim: target gaudi2\n{X}{COPY}"

@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.tpc_machine import assembled, chip, nops
+from kit.tpc_machine import assembled, nops
 from kit.tpc_text import GENERATIONS
-from makers import tpc_expected_reports as expected_reports
 
-from castsim import run
 from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.tpc.program import LoopComparison, TensorDeclaration
 from castsim.machines.vliw.control import LoopShape, RunningLoop, holds, signed
-from castsim.machines.vliw.findings import StaleRead, StaleReadKind
+from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.storage import GlobalMemory, RegisterCell
-from castsim.machines.vliw.trips import Trips, trips_left
+from castsim.machines.vliw.trips import trips_left
 from castsim.targets.vliw import VliwTarget
 
 HEAD = """// castsim: tensor 0 x in f32 [64, 16]
@@ -56,7 +53,6 @@ class Writer:
     lines: list[str] = field(default_factory=list)
 
     def program(self) -> str:
-        """Return the text of a program."""
         self.lines = [HEAD]
         self.straight(self.source.randint(0, 3))
         for _ in range(self.source.randint(1, 2)):
@@ -66,12 +62,10 @@ class Writer:
         return "".join(self.lines)
 
     def label(self) -> str:
-        """Return a new label."""
         self.labels += 1
         return f"L{self.labels}"
 
     def loop(self, depth: int, level: int) -> None:
-        """Write a loop with others inside it."""
         end, step = self.label(), self.source.choice((1, 1, 1, 2, 3, -1, -2, 256))
         trips, start = self.source.choice((3, 7, 20, 45, 160)) >> level, self.source.choice((0, 0, 1, 5, 0x7FFFFFF0))
         compare = self.source.choice(("<", "<", "!=", "<=") if step > 0 else (">", "!=", ">="))
@@ -92,7 +86,6 @@ class Writer:
         self.lines.append(f"nop; nop; nop; nop\n{end}:\n")
 
     def jump(self, level: int) -> None:
-        """Write a jump over a few bundles."""
         behind = self.label()
         predicate = f", {self.predicate()}" if self.source.random() < 0.8 else ""
         self.lines.append(f"nop; jmpr {behind}{predicate}; nop; nop\n")
@@ -100,7 +93,6 @@ class Writer:
         self.lines.append(f"{behind}:\n")
 
     def straight(self, count: int, level: int = 0) -> None:
-        """Write some bundles."""
         self.lines += [self.bundle(level) for _ in range(count)]
 
     def rarely(self) -> bool:
@@ -108,7 +100,6 @@ class Writer:
         return self.source.random() < self.wild
 
     def bundle(self, level: int) -> str:
-        """Return one bundle."""
         slots = [self.slot(kind, level) if self.source.random() < 0.45 else "nop" for kind in range(4)]
         return "; ".join(slots) + "\n"
 
@@ -127,12 +118,10 @@ class Writer:
         return self.source.choice((*_COUNTERS, *_COUNTERS, *_PLACES, *iterators, *iterators))
 
     def place(self, level: int) -> str:
-        """Return the operands of an address in vector memory."""
         first = self.any_scalar(level) if self.rarely() else self.source.choice(_PLACES)
         return f"{first}, {self.source.choice(('0x0', '0x100', '0x2000'))}" if self.generation == "goya" else first
 
     def scalar(self, level: int) -> str:
-        """Return an instruction of the SPU."""
         pick, dest, one = self.source.choice, self.source.choice(_COUNTERS), self.any_scalar(level)
         two = pick((self.any_scalar(level), pick(("0x1", "0x40", "0xffffffff", "0x100"))))
         mask, index, other = pick(_MASKS), pick(_INDICES), pick(_INDICES)
@@ -170,7 +159,6 @@ class Writer:
         return pick(odd if self.rarely() else bent if self.source.random() < 0.2 else steps)
 
     def load(self, level: int) -> str:
-        """Return an instruction of the LOAD slot."""
         pick, index = self.source.choice, self.source.choice(_INDICES)
         steps = [
             f"ld_l_v {pick(_VECTORS)}, {self.place(level)}",
@@ -185,7 +173,6 @@ class Writer:
         return pick(odd if self.rarely() else steps)
 
     def vector(self, level: int) -> str:
-        """Return an instruction of the VPU."""
         pick = self.source.choice
         return pick(
             (
@@ -196,7 +183,6 @@ class Writer:
         )
 
     def store(self, level: int) -> str:
-        """Return an instruction of the STORE slot."""
         pick = self.source.choice
         steps = [
             f"st_l_v {self.place(level)}, {pick(_VECTORS)}",
@@ -308,9 +294,6 @@ def loop(trips: int | str, body: str, label: str = "End") -> str:
     return f"nop; loop 0, {trips}, 1, <, {label}; nop; nop\n{NOP}{body}{label}:\n"
 
 
-# ---------------------------------------------------------------------------------------------- skipped against walked
-
-
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_random_programs_are_walked_alike(generation: str) -> None:
     skipped = compared = 0
@@ -324,16 +307,6 @@ def test_random_programs_are_walked_alike(generation: str) -> None:
         skipped += skipping.walked < stepping.walked
     assert compared > SEEDS * 0.6
     assert skipped > compared * 0.2
-
-
-@pytest.mark.parametrize("name", expected_reports.names())
-def test_sample_programs_are_walked_alike(name: str) -> None:
-    path = expected_reports.PROGRAMS / f"{name}.tpc"
-    skipping, stepping = (run(path, timing_only=True, skip=skip) for skip in (True, False))
-    assert skipping.cycles == stepping.cycles
-    assert skipping.stale_reads == stepping.stale_reads
-    assert skipping.timing.pipes == stepping.timing.pipes
-    both(path.read_text(), expected_reports.target_of(name), 10**6)
 
 
 COMPARE = spu("cmp_less.i32 SP1, {}, {}") + nops(5)
@@ -392,37 +365,6 @@ def test_bodies_that_values_do_not_decide_are_skipped(body: str) -> None:
     assert max(item.trips for item in few.root.items if isinstance(item, Loop)) > MANY - 40
 
 
-def test_what_a_narrow_write_keeps_of_a_counter_is_no_counter() -> None:
-    """The upper half of S4 changes every 16th trip: two differences of 0 do not make a third."""
-    late = spu("mov.i32 S7, S6") + nops(6) + spu("mov.i32 S6, S4") + nops(6)  # S4 of two trips before, of one
-    body = late + spu("mul.i32 S4, S32, 0x1000") + nops(6) + spu("add.i16 S4, S0, S1") + nops(6)
-    target = chip("gaudi2", narrow_scalar_result="keep")
-    skipping, _ = both(HEAD + loop(100, body) + nops(6) + FOOT, target, 10**4)
-    assert skipping.register("S7") == 97 * 0x1000 & 0xFFFF0000 | 256
-
-
-@pytest.mark.parametrize("before", range(4))
-def test_a_store_to_the_configuration_on_its_way_is_waited_for(before: int) -> None:
-    """Trips that still read the old word are walked: one bundle each, and each a stale read."""
-    ahead = store("st_l mmio 0x8010, S1") + nops(before)
-    body = load("ld_l mmio S4, 0x8010")
-    skipping, stepping = both(HEAD + ahead + loop(60, body) + nops(6) + FOOT)
-    assert skipping.walked < stepping.walked
-    assert skipping.register("S4") == 256
-
-
-# ----------------------------------------------------------------------------------------------- in closed form
-
-
-def test_counters_and_iterators_behind_a_thousand_million_trips() -> None:
-    body = spu("add.i32 S4, S4, 0x5") + spu("add.i32 b00010 I0, S3, I0") + nops(5)
-    left = walk(HEAD + loop(MANY, body) + nops(9) + FOOT, "gaudi2", skip=True, limit=10**13)
-    assert left.register("S4") == 5 * MANY % 2**32
-    assert left.register("S32") == MANY
-    assert left.register("I0") == (0, (64 * MANY + 2**31) % 2**32 - 2**31, 0, 0, 0)
-    assert left.machine.last == 1 + 1 + 7 * MANY + 9 + 1  # LOOP, its delay bundle, trips, what follows, up to HALT
-
-
 def test_three_loops_of_a_thousand_million_trips_in_each_other() -> None:
     count = spu("add.i32 S4, S4, 0x1") + nops(6)
     inner = NOP + loop(MANY, NOP + loop(MANY, count, "L3") + NOP, "L2") + NOP
@@ -434,60 +376,10 @@ def test_three_loops_of_a_thousand_million_trips_in_each_other() -> None:
     assert left.machine.last == 2 + per_outer * MANY + 1
 
 
-def test_stale_reads_are_counted_for_every_trip() -> None:
-    body = spu("add.i32 S4, S4, 0x1") + spu("add.i32 S5, S4, 0x0") + nops(6)
-    left = walk(HEAD + "// castsim: reg S4 = 0\n" + loop(MANY, body) + FOOT, "gaudi2", skip=True, limit=10**13)
-    (found,) = left.stale
-    assert (found.kind, found.place, found.times) == (StaleReadKind.EARLY, "S4", MANY)
-
-
-def test_the_iterator_of_an_outer_loop_moves_a_place_until_it_is_refused() -> None:
-    """Trip 320 of the outer loop begins behind the 80 KB of vector memory; the inner ones are skipped."""
-    inner = loop(MANY, nops(7), "Inner")
-    body = spu("shl.i32 S4, S32, 0x8") + nops(6) + load("ld_l_v V0, S4") + inner + NOP
-    left = walk(HEAD + loop(1000, body) + FOOT, "gaudi2", skip=True, limit=10**13)
-    assert "VLM address 0x14000" in str(left.state[1])
-    assert left.walked < 320 * 60
-    both(HEAD + loop(1000, body.replace(str(MANY), "9")) + FOOT, limit=10**5)
-
-
-def test_a_counter_of_skipped_trips_is_the_place_of_an_access_behind_them() -> None:
-    body = spu("add.i32 S4, S4, 0x4") + nops(6)
-    for trips in (64, 20480, 20544):
-        text = HEAD + "// castsim: reg S4 = 0\n" + loop(trips, body) + nops(7) + load("ld_l_v V0, S4") + FOOT
-        skipping, _ = both(text, limit=2 * 10**5)
-        assert (skipping.root is None) == (4 * trips + 256 > 81920)
-
-
-# ------------------------------------------------------------------------------------------------------------ errors
-
-
 @pytest.mark.parametrize("limit", [50, 51, 52, 53, 54, 55, 999, 1000, 1001])
 def test_the_limit_is_reached_in_the_same_bundle(limit: int) -> None:
     skipping, _ = both(HEAD + loop(MANY, nops(5) + spu("add.i32 S4, S4, 0x1")) + FOOT, limit=limit)
     assert skipping.state[0] is EngineError
-
-
-@pytest.mark.parametrize(
-    ("head", "counts"),
-    [("0, 5, 0, <", False), ("0, 5, 0, <", True), ("0, 1, 2, !=", False), ("0, 0x7fffffff, 0x10000000, <=", True)],
-)
-def test_loops_without_an_end(head: str, counts: bool) -> None:
-    body = (spu("add.i32 S4, S4, 0x1") if counts else NOP) + nops(4)
-    skipping, _ = both(f"{HEAD}nop; loop {head}, End; nop; nop\n{NOP}{body}End:\n{FOOT}", limit=1000)
-    assert skipping.state[0] is EngineError
-
-
-def test_an_iterator_that_wraps() -> None:
-    """Up to 2**31 - 1 and on from -2**31: the loop ends where its condition fails, not before."""
-    for compare, bound in ((">", 0), (">=", -5), ("!=", -2147483600)):
-        text = f"{HEAD}nop; loop 2147483600, {bound}, 1, {compare}, End; nop; nop\n{NOP}{nops(2)}End:\n{FOOT}"
-        skipping, stepping = both(text)
-        assert skipping.walked < stepping.walked
-        assert skipping.root is not None
-
-
-# --------------------------------------------------------------------------------------------------------- trips left
 
 
 def followers(compare: LoopComparison, value: int, bound: int, step: int, at_most: int) -> int:
@@ -521,18 +413,3 @@ def test_trips_left_are_those_that_follow() -> None:
         else:
             assert left >= 100
     assert some > 2000
-
-
-# -------------------------------------------------------------------------------------------------------- the switch
-
-
-def test_no_skip_walks_every_trip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = tmp_path / "p.tpc"
-    path.write_text("// castsim: target gaudi2\n" + HEAD + loop(50, nops(3)) + FOOT)
-    skipping = run(path, timing_only=True)
-    monkeypatch.delattr(Trips, "skip")
-    with pytest.raises(AttributeError):
-        run(path, timing_only=True)
-    assert run(path, timing_only=True, skip=False).cycles == skipping.cycles
-    inputs = {"x": "random:1", "a": "random:1"}
-    assert run(path, inputs=inputs).cycles == skipping.cycles
