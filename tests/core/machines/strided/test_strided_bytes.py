@@ -16,9 +16,9 @@ from core.reports.test_scratch_audit import published
 from kit.strided_cases import LOWERER, SPAN, UB, computed, filled_buffer, granule, issued, round_up, tile, tile_cast
 from kit.strided_model import SIZE, Cast, repeat_shape
 
-from castsim.execution.buffer_values import execute_transfer
+from castsim.execution.buffer_values import CastCounts, execute_transfer
 from castsim.execution.interpreter.lowerer import LoweredInstruction
-from castsim.execution.tree import Access, Part, TileCast, TileTransfer
+from castsim.execution.tree import Access, Lowered, Part, TileCast, TileTransfer
 from castsim.isa.errors import TileError
 
 # A `.pto` statement stays on one line.
@@ -233,3 +233,25 @@ def test_transfers_touch_packed_rows(load, pad):
             execute_transfer(operation, buffer, {"x": far})
         changed |= set(np.flatnonzero(buffer != filling).tolist())
     assert changed == (near if load else set())
+
+
+@pytest.mark.parametrize(("src", "dst"), [("f16", "i4"), ("i4", "f16")])
+def test_the_numbers_of_a_row_with_a_gap_are_counted(src, dst):
+    rows, cols = 2, 192
+    cast = lowered(src, dst, rows, cols, cols)
+    assert cast.cast is not None
+    buffer = np.random.default_rng(5).integers(0, 256, 196_608, dtype=np.uint8)
+    halves = (np.arange(rows * cols) % 14 - 7).astype(np.float16)
+    buffer[FAR : FAR + 2 * rows * cols] = halves.view(np.uint8)
+    counts, node = CastCounts(), Lowered(0, cast.body, cast.accesses, cast.shortcut, cast.cast)
+    pending = counts.before(node, None, buffer)
+    assert pending is not None
+    after = computed(cast, buffer, shortcuts=True)
+    counts.after(node, pending, after)
+    (found,) = counts.found.values()
+    assert (found.elements, found.exact) == (rows * cols, rows * cols)
+    if src == "f16":
+        exact = halves.astype(np.int8).view(np.uint8) & 15
+        row = after[: 192 * rows].reshape(rows, 192)
+        low = np.concatenate([row[:, :64], row[:, 128:160]], axis=1)
+        assert np.array_equal(low, (exact[0::2] | exact[1::2] << 4).reshape(rows, -1))

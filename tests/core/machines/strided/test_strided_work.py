@@ -368,7 +368,7 @@ OLDER = with_options(TARGET, {"scalar_rows": "separate"})
 
 
 def predicted(made: ResolvedTileOp) -> int:
-    """Cycles by the rules of the public model (docs/reference/a2a3.md section 6.1), which sees no repeats in count mode.
+    """Cycles by the public model (docs/reference/a2a3.md section 6.1), which sees no repeats in count mode.
 
     `slope x repeats` per vector instruction, its head where the queue is empty, the pending tail at a barrier, and one
     cycle per scalar instruction: a fingerprint of what the library of its time issues.

@@ -1,7 +1,7 @@
 """Pairs of instructions as programs: the consumer gets the new value at the distance, the old one a bundle earlier.
 
-The pairs are a seeded sample over slots and register files of everything that castsim has; the distances are those of the second
-calculator (`published_latency`).
+The pairs are a seeded sample over slots and register files of everything that castsim has; the distances are those of
+the second calculator (`published_latency`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from makers import tpc_expected_reports as expected_reports
 
 from castsim import run
 from castsim.execution.timing import Cause
-from castsim.isa.formats import format_named
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.numerics.codec import codes_from_array
@@ -122,8 +121,3 @@ def test_hardware_mode_gives_the_same_values_and_no_report() -> None:
     np.testing.assert_array_equal(checked.outputs["y"], hardware.outputs["y"])
     assert hardware.stale_reads is None
     assert hardware.cycles == checked.cycles
-
-
-def test_formats_of_the_outputs() -> None:
-    kinds = {name: result(name).loaded.arguments["y"].format for name in ("tpc_f32_f8_143_gaudi2",)}
-    assert kinds["tpc_f32_f8_143_gaudi2"] == format_named("f8_143")

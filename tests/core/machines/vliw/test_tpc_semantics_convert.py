@@ -347,7 +347,7 @@ NARROW = (("f8_143", "i8"), ("f8_152", "i8"))
 
 @pytest.mark.parametrize(("name", "integer"), [*NARROW, *((name, integer) for name, integer, _ in WIDE)])
 def test_every_mode_against_the_oracle(name: str, integer: str) -> None:
-    """A pair of registers: the rounded value, and the same as an integer, saturated (docs/reference/tpc.md section 5.2).
+    """A pair of registers: the rounded value, and that as a saturated integer (docs/reference/tpc.md section 5.2).
 
     Random rounding makes both results from one draw.
     """
