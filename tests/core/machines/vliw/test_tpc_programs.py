@@ -62,12 +62,6 @@ def test_inputs_are_those_of_the_product(sample: tuple[str, Result]) -> None:
     assert all(np.array_equal(again.outputs[o], found.outputs[o], equal_nan=False) for o in found.outputs)
 
 
-def test_causes_of_every_pipe_add_up_to_the_total(sample: tuple[str, Result]) -> None:
-    _, found = sample
-    for pipe in found.pipes.values():
-        assert sum(pipe.causes.values()) == found.cycles
-
-
 def test_the_report_is_the_expected_one(sample: tuple[str, Result]) -> None:
     name, _ = sample
     assert expected_reports.report(name) == expected_files.sections(name)["report"]

@@ -194,3 +194,10 @@ def test_what_the_table_lacks_is_refused() -> None:
             prepare(instruction(line, "greco"), target("greco"))
     with pytest.raises((IllegalError, ReadError)):
         instruction("convert_int8 rhne V1, D2, 0", "gaudi")
+
+
+def test_the_scalar_shift_is_a_byte_at_first_and_a_word_later() -> None:
+    """255 is -1 where eight bits count (docs/reference/tpc.md section 2.4)."""
+    for generation, expected in (("goya", 50), ("gaudib", 50), ("greco", 127), ("gaudi2", 127)):
+        got = run("convert_int32 rhne to_8 S1, S2, S3", generation, slot="spu", income=0, src_a=100, src_b=255)
+        assert got.result == expected
