@@ -34,6 +34,11 @@ from castsim.engines.fast_dataflow.state_rows import (
     NEVER,
     NO_TIME,
     NONE,
+    Cycle,
+    OperationIndex,
+    StateRow,
+    Tick,
+    Value,
     aged,
     names_of,
     relative,
@@ -42,6 +47,7 @@ from castsim.engines.fast_dataflow.state_rows import (
 from castsim.engines.fast_dataflow.tile_simulation import Attempt
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.timing import repeated
+from castsim.execution.transfer_timing import NO_TICK
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Tree, elements
 from castsim.running.program_loading import load_program
 
@@ -310,6 +316,24 @@ def test_a_row_that_has_not_changed_has_aged(account: AccountRow) -> None:
     shift(account, AccountRow, -30)
     moved = relative(account, AccountRow, 130, lambda number: NONE if number == NONE else 10 - number)
     assert moved == before
+
+
+class Sample(StateRow):
+    plain: int = 7
+    value: Value = 7
+    cycle: Cycle = 120
+    tick: Tick = 12_050
+    entry: OperationIndex = 4
+
+
+def test_what_is_compared_follows_from_the_types_of_fields() -> None:
+    absent = Sample(cycle=NO_TIME, tick=NO_TICK, entry=NONE)
+    for row, expected in (
+        (Sample(), (7, 20, 2050, 6)),
+        (absent, (7, NO_TIME, NO_TICK, NONE)),
+        (Sample(cycle=NEVER), (7, NEVER, 2050, 6)),
+    ):
+        assert relative(row, Sample, 100, lambda number: NONE if number == NONE else 10 - number) == expected
 
 
 def contents(memory: MachineMemory) -> dict[str, object]:

@@ -112,7 +112,6 @@ DST, ONE, TWO = 32768, 0, 16384
 
 
 def noise(dtype: str, seed: int) -> np.ndarray:
-    """A buffer full of small numbers."""
     numbers = np.random.default_rng(seed).normal(size=SIZE // np.dtype(dtype).itemsize) * 8
     return numbers.astype(dtype)
 
