@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import pairwise
 from math import floor
@@ -33,7 +35,7 @@ from castsim.engines.event_strided import EventSimulation
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, elements
 from castsim.isa.errors import EngineError, IllegalError, ReadError
-from castsim.machines.strided.strided_instructions import StridedInstruction
+from castsim.machines.strided.strided_instructions import Stream, StridedInstruction
 
 GROUPS, BANKS, ROWS = 16, 3, 128  # docs/reference/a2a3.md section 8
 LIMIT = 10**6
@@ -591,3 +593,50 @@ def test_needs_are_conflicts_and_leave_none_out(executions, ended, sweeping):
         records.append(record)
         if k in ended and not needs:
             record.settle()
+
+
+def test_simpy_is_imported_by_who_simulates_only():
+    script = "import sys, castsim.engines; print('simpy' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+
+
+def test_one_signal_serves_one_wait():
+    tree = singly(cast(), signal(CONVERTED), wait(CONVERTED), wait(CONVERTED), store(65536, 128))
+    with pytest.raises(EngineError, match="MTE3 waits for flag V -> MTE3 id 0") as caught:
+        simulate(tree, a2a3())
+    assert caught.value.span.line == 4
+
+
+@pytest.mark.parametrize("other", [FlagSignal("MTE3", "V", 0), FlagSignal("V", "MTE3", 1), FlagSignal("V", "MTE2", 0)])
+def test_direction_and_id_matter(other):
+    with pytest.raises(EngineError, match="which nothing sets again"):
+        simulate(singly(cast(), other, wait(CONVERTED)), a2a3())
+
+
+def test_deadlock_of_the_scalar_unit():
+    with pytest.raises(EngineError, match=r"V waits for flag .*; S waits for all pipes to drain \(k.pto:2:3\)"):
+        simulate(singly(wait(LOADED), PipeBarrier("ALL")), a2a3())
+
+
+def test_the_limit_names_what_still_runs():
+    # The cast has ended in 26, the load runs from 2 to 270.
+    with pytest.raises(EngineError, match=r"at 'instruction 1' \(k.pto:2:3\)"):
+        simulate(singly(cast(), load(0, 512)), a2a3(), max_cycles=200)
+
+
+def test_two_sources_in_the_same_groups_share_their_read_ports():
+    # Two times 8 blocks; the second source in the same 8 groups takes a second cycle, which repeat_cycles 2 hides,
+    # repeat_cycles 1 does not.
+    def both(second):
+        operation = cast(4, repeat_strides=(16, 16))
+        other = Stream(second, operation.sources[0].format, 1, 16)
+        return StridedInstruction(
+            "vand", "vand", 4, 64, FULL, operation.destination, (operation.sources[0], other), operation.action
+        )
+
+    for second, excess in ((32 * KIBI, 1), (32 * KIBI + 256, 0)):
+        assert simulate(singly(both(second)), a2a3()).total == 1 + 8 + 4 * 2 + 12
+        fast = simulate(singly(both(second)), a2a3(vand=(8, 1, 12)))
+        assert fast.total == 1 + 8 + 4 * (1 + excess) + 12
+        assert causes(fast, "V").get("bank conflict", 0) == 4 * excess

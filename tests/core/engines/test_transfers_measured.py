@@ -21,7 +21,9 @@ from castsim.engines import simulate
 from castsim.execution.pipe_operations import (
     FlagSignal,
     FlagWait,
+    PipeBarrier,
     Placeholder,
+    ScalarWork,
     Transfer,
 )
 from castsim.execution.transfer_timing import SharedMemory, moved_bytes, touched_bytes
@@ -292,3 +294,40 @@ def test_cores_that_are_none_are_refused(cores: int | str) -> None:
     with pytest.raises(CastsimError) as caught:
         with_cores(A2A3, cores)
     assert tuple(caught.value.legal) == ("1 to 48",)
+
+
+@ENGINES
+def test_successive_transfers_overlap_but_for_their_bytes(engine: str) -> None:
+    """5000 bytes are 100 cycles of a load; of a store 86.96, rounded up. Each is issued a cycle after the other."""
+    loads = simulate(singly(*[load(0, 5000) for _ in range(4)]), A5, engine=engine)
+    assert [operation.end for operation in loads.operations] == [191, 291, 391, 491]
+    stores = simulate(singly(*[store(0, 5000) for _ in range(3)]), A5, engine=engine)
+    assert [operation.end for operation in stores.operations] == [1 + 87 + 180, 1 + 174 + 180, 1 + 261 + 180]
+    pipe = {str(cause): cycles for cause, cycles in stores.pipes["MTE3"].causes.items() if cycles}
+    assert pipe == {"empty": 1, "busy": 261, "memory latency": 180}
+
+
+@ENGINES
+def test_memory_is_asked_as_soon_as_a_transfer_could_begin(engine: str) -> None:
+    """A load issued 50 cycles after another, whose 13 cycles of bytes end at 104, is answered at 51 + 1 + 90."""
+    late = [ScalarWork("arithmetic") for _ in range(50)]
+    found = simulate(singly(load(0, 32), *late, load(64, 32)), A5, engine=engine)
+    assert [operation.end for operation in found.operations if operation.pipe == "MTE2"] == [104, 52 + 90 + 13]
+    # Behind a barrier, or a flag, memory is asked no earlier.
+    fenced = simulate(singly(load(0, 5000), PipeBarrier("MTE2"), load(64, 5000)), A5, engine=engine)
+    assert fenced.total == 191 + 90 + 100
+    flagged = (load(0, 5000), Placeholder("op", "V", 150), FlagSignal("V", "MTE2", 0), FlagWait("MTE2", "V", 0))
+    told = simulate(singly(*flagged, load(64, 5000)), A5, engine=engine)
+    assert told.total == 2 + 150 + 90 + 100  # the placeholder is issued second, and ends at 152
+
+
+@ENGINES
+def test_a_flag_behind_a_store_waits_for_memory(engine: str) -> None:
+    flag = FlagSignal("MTE3", "MTE2", 0), FlagWait("MTE2", "MTE3", 0)
+    found = simulate(singly(store(0, 5000), *flag, load(0, 5000)), A5, engine=engine)
+    assert found.total == 1 + 87 + 180 + 90 + 100
+
+
+def test_a_target_without_cores_says_so() -> None:
+    with pytest.raises(CastsimError, match="no source documents"):
+        with_options(load_target("goya"), {"cores": 2})

@@ -6,7 +6,9 @@ bytes that packed rows touch are those that the values really read and write.
 
 from __future__ import annotations
 
+import os
 from itertools import product
+from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -16,12 +18,14 @@ from core.reports.test_scratch_audit import published
 from kit.strided_cases import LOWERER, SPAN, UB, computed, filled_buffer, granule, issued, round_up, tile, tile_cast
 from kit.strided_model import SIZE, Cast, repeat_shape
 
+from castsim import run
 from castsim.execution.buffer_values import CastCounts, execute_transfer
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.tree import Access, Lowered, Part, TileCast, TileTransfer
-from castsim.isa.errors import TileError
+from castsim.isa.errors import RaceError, TileError
 
 # A `.pto` statement stays on one line.
+# ruff: noqa: E501
 
 
 PAIRS = oracle_a2a3.legal_pairs()
@@ -255,3 +259,112 @@ def test_the_numbers_of_a_row_with_a_gap_are_counted(src, dst):
         row = after[: 192 * rows].reshape(rows, 192)
         low = np.concatenate([row[:, :64], row[:, 128:160]], axis=1)
         assert np.array_equal(low, (exact[0::2] | exact[1::2] << 4).reshape(rows, -1))
+
+
+@pytest.mark.parametrize(("rows", "cols", "declared"), SHAPES)
+def test_a_cast_from_four_bits_reads_what_it_says(rows, cols, declared):
+    """Bytes that the cast does not name may hold anything; each of those that it names shows in the result."""
+    cast = lowered("i4", "f16", rows, cols, declared)
+    named = touched(cast.accesses, write=False)
+    assert named == packed(rows, cols, declared)
+    rng = np.random.default_rng(cols)
+    buffer = rng.integers(0, 256, 196_608, dtype=np.uint8)
+    out = sorted(touched(cast.accesses, write=True))
+    wanted = computed(cast, buffer, shortcuts=True)[out]
+    other = buffer.copy()
+    unnamed = np.setdiff1d(np.arange(FAR), sorted(named))
+    other[unnamed] ^= 0xFF
+    assert np.array_equal(computed(cast, other, shortcuts=True)[out], wanted)
+    other[sorted(named)] ^= 0xFF
+    differing = computed(cast, other, shortcuts=True)[out].view(np.uint16) != wanted.view(np.uint16)
+    assert differing.all()
+
+
+PROGRAM = """module attributes {{pto.target_arch = "a3"}} {{
+  func.func @packed(%x: !pto.ptr<f16>, %z: !pto.ptr<i16>) attributes {{pto.entry}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %one = arith.constant 16 : index
+    %cols = arith.constant {cols} : index
+    %at = arith.constant {at} : i64
+    %near = arith.constant 0 : i64
+    %far = arith.constant 8192 : i64
+    %vx = pto.make_tensor_view %x, shape = [%c1, %cols], strides = [%cols, %c1] : !pto.tensor_view<1x{cols}xf16>
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c1, %cols] : !pto.tensor_view<1x{cols}xf16> -> !pto.partition_tensor_view<1x{cols}xf16>
+    %vz = pto.make_tensor_view %z, shape = [%c1, %one], strides = [%one, %c1] : !pto.tensor_view<1x16xi16>
+    %pz = pto.partition_view %vz, offsets = [%c0, %c0], sizes = [%c1, %one] : !pto.tensor_view<1x16xi16> -> !pto.partition_tensor_view<1x16xi16>
+    %half = pto.alloc_tile addr = %far : !pto.tile_buf<vec, 1x{cols}xf16>
+    %nibble = pto.alloc_tile addr = %near : !pto.tile_buf<vec, 1x{cols}xs4>
+    %other = pto.alloc_tile addr = %at : !pto.tile_buf<vec, 1x16xi16>
+    pto.tload ins(%px : !pto.partition_tensor_view<1x{cols}xf16>) outs(%half : !pto.tile_buf<vec, 1x{cols}xf16>)
+    pto.set_flag[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID0>]
+    pto.wait_flag[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID0>]
+    pto.tload ins(%pz : !pto.partition_tensor_view<1x16xi16>) outs(%other : !pto.tile_buf<vec, 1x16xi16>)
+    pto.tcvt ins(%half {{rmode = #pto<round_mode RINT>}} : !pto.tile_buf<vec, 1x{cols}xf16>) outs(%nibble : !pto.tile_buf<vec, 1x{cols}xs4>)
+    pto.barrier #pto.pipe<PIPE_ALL>
+    return
+  }}
+}}
+"""
+
+
+# A load of 32 bytes beside a cast that is not ordered with it: inside the touched bytes it is a race, in a gap none.
+@pytest.mark.parametrize(
+    ("cols", "at", "races"),
+    [
+        (64, 0, True), (64, 32, False), (256, 96, True), (256, 128, False), (256, 224, False),
+        (192, 32, True), (192, 64, False), (192, 96, False), (192, 128, True), (192, 160, False),
+        (160, 128, True), (160, 96, False), (384, 160, True), (384, 192, False), (384, 352, False),
+    ],
+)  # fmt: skip
+def test_a_neighbour_in_a_gap_is_no_race(cols, at, races, tmp_path: Path):
+    path = tmp_path / "packed.pto"
+    path.write_text(PROGRAM.format(cols=cols, at=at))
+    arguments = {"x": np.zeros((1, cols), np.float16), "z": np.zeros((1, 16), np.int16)}
+    if races:
+        with pytest.raises(RaceError, match="write after write"):
+            run(path, target="a2a3", inputs=arguments, sync="program")
+    else:
+        run(path, target="a2a3", inputs=arguments, sync="program")
+
+
+# The full product takes about an hour; CI walks through it as above.
+@pytest.mark.skipif("CASTSIM_THOROUGH" not in os.environ, reason="set CASTSIM_THOROUGH=1 to run the full product")
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_every_request_on_every_shape(pair: tuple[str, str]) -> None:
+    for request in REQUESTS:
+        for shape in LARGE:
+            placed = place(pair, shape, request)
+            if placed is not None:
+                judge(*placed)
+
+
+def test_int4_tail_lands_at_byte_128() -> None:
+    # 192 columns: the head writes bytes 0..63 of the row, the last 64 elements land in bytes 128..159.
+    model = Cast("f16", "i4", 1, 192, 192, 0, 4096)
+    buffer = np.full(UB, 0xA5, np.uint8)
+    buffer[0:384] = np.arange(192).astype(np.float16).clip(0, 7).view(np.uint8)  # 0 .. 7, 7, 7, ...
+    after = computed(LOWERER.cast(tile_cast(model)), buffer, shortcuts=True)
+    assert after[4096:4100].tolist() == [0x10, 0x32, 0x54, 0x76]  # low nibble is the even column
+    assert after[4100 : 4096 + 64].tolist() == [0x77] * 60
+    assert after[4096 + 64 : 4096 + 128].tolist() == [0xA5] * 64
+    assert after[4096 + 128 : 4096 + 160].tolist() == [0x77] * 32
+    assert (after[4096 + 160 :] == 0xA5).all()
+
+
+# All heads come before the first tail. In place, row 1's head lands where row 0's tail still waits to be read: f32 ->
+# f16, 80 columns: source rows of 320 bytes, their tails at 256 .. 319; the head of row 1 is written to 160 .. 287.
+@pytest.mark.parametrize(("pair", "shape"), [(("f32", "f16"), (2, 80)), (("f16", "u8"), (3, 160))])
+def test_narrowing_in_place_that_destroys_the_tail_is_refused(pair: tuple[str, str], shape: tuple[int, int]) -> None:
+    model = Cast(*pair, *shape, shape[1], 0, 0)
+    with pytest.raises(TileError, match="before they are read"):
+        LOWERER.cast(tile_cast(model))
+
+
+def test_in_place_with_a_longer_destination_pitch_is_refused() -> None:
+    # Row 1 of the destination begins at byte 512, where row 2 of the source still waits.
+    model = Cast("f32", "i32", 4, 64, 64, 0, 0, dst_declared=128)
+    with pytest.raises(TileError, match="partly overlaps"):
+        LOWERER.cast(tile_cast(model))
+    model = Cast("f32", "i32", 1, 64, 64, 0, 0, dst_declared=128)
+    judge(model, 0)

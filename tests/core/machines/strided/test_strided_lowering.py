@@ -9,11 +9,11 @@ import oracle_a2a3
 import pytest
 from kit.paths import PROGRAMS
 from kit.strided_cases import A2A3, CTRL_OFF, CTRL_ON, LOWERER, SPAN, TMP, calls, lower, texts, tile, tile_cast
-from kit.strided_model import Cast
+from kit.strided_model import SIZE, Cast, repeat_shape
 
 from castsim import cast, run
 from castsim.execution.tree import TileCast
-from castsim.isa.errors import ScratchError, TileError
+from castsim.isa.errors import IllegalError, ScratchError, TileError
 from castsim.isa.formats import Overflow, Rounding, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.plan import plan_cast
@@ -21,6 +21,7 @@ from castsim.machines.strided.strided_instructions import (
     BitwiseAnd,
     DuplicateCode,
 )
+from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
 
 
@@ -191,3 +192,53 @@ def lower_cast(src: object, dst: object, tmp: object = None, **asked: object) ->
 def test_tiles_that_do_not_fit(src: object, dst: object, message: str) -> None:
     with pytest.raises(TileError, match=message):
         lower_cast(src, dst)
+
+
+def test_scaled_conversion_writes_its_scale_before_every_call() -> None:
+    # i32 -> f16, 2 x 66: 1.0 as f16 is 0x3C00. Pitches 80 * 4 = 320 bytes = 10 blocks, 160 bytes = 5 blocks.
+    model = Cast("i32", "f16", 2, 66, 80, 0, 65536, mode="floor")
+    before = ["deqscale 0x3c00", "barrier V"]
+    assert texts(model) == [
+        CTRL_ON, *before, "vconv_deq 1x64 65536+4 <- 0+8", *before, "vconv_deq 1x64 65696+4 <- 320+8", "mask 2",
+        *before, "vconv_deq 2x2 65664+5 <- 256+10", "mask 128", CTRL_ON,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 254, 255, 256, 300, 511])
+@pytest.mark.parametrize("pair", [("f32", "f16"), ("f16", "u8"), ("i64", "f32")], ids="-".join)
+def test_number_of_calls_and_repeats(pair: tuple[str, str], rows: int) -> None:
+    per = repeat_shape(*pair)[0]
+    for cols in (0, 1, per - 1, per, per + 1, 2 * per, 3 * per + per // 2):
+        declared = -(-max(cols, 1) // 32) * 32
+        if max(rows, 1) * declared * (SIZE[pair[0]] + SIZE[pair[1]]) > 196_608:
+            continue
+        whole, rest = divmod(cols, per)
+        issue = lower(Cast(*pair, rows, cols, declared, 0, max(rows, 1) * declared * SIZE[pair[0]]))
+        operations = calls(issue)
+        # docs/reference/a2a3.md section 6.1: two CTRL writes, two mask writes if there is a tail, nothing
+        # else but the conversions.
+        assert len(issue) - len(operations) == 2 + (2 if rest and rows else 0)
+        # Head R x ceil(nRep / 255), tail ceil(R / 255); repeats R x nRep + R if there is a tail.
+        assert len(operations) == rows * -(-whole // 255) + (-(-rows // 255) if rest else 0)
+        assert sum(operation.repeats for operation in operations) == rows * whole + (rows if rest else 0)
+
+
+def test_saturation_asked_in_vain_is_reported() -> None:
+    lowered = LOWERER.cast(tile_cast(Cast("f32", "i32", 1, 2, 32, 0, 65536, saturation="off")))
+    assert any("OFF is ignored" in warning for warning in lowered.warnings)
+    lowered = LOWERER.cast(tile_cast(Cast("f32", "i32", 1, 2, 32, 0, 65536, TMP, saturation="off"), 32))
+    assert not lowered.warnings
+
+
+def test_pair_outside_the_table_names_the_legal_ones() -> None:
+    with pytest.raises(IllegalError, match="f32 -> i8") as caught:
+        LOWERER.cast(TileCast(tile("a", "f32", 1, 32, 0), tile("b", "i8", 1, 32, 1024), None, None, None, SPAN))
+    assert {"f32 -> f16", "f32 -> i16"} <= set(caught.value.legal)
+    assert caught.value.span is SPAN
+
+
+def test_casts_are_refused_while_masks_are_counts():
+    target = with_options(load_target("a2a3"), {"count_mask_at_start": "1"})
+    with pytest.raises(IllegalError, match="read the lane masks of a cast as counts") as error:
+        run(PROGRAMS / "f32_to_f16.pto", target, timing_only=True)
+    assert error.value.span is not None

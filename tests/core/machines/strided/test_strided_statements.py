@@ -426,3 +426,23 @@ def test_what_has_cycles_alone_is_refused_where_it_stands(tmp_path: Path) -> Non
     with pytest.raises(CastsimError, match=r"expand cannot write pto.trem: its lowering tells the cycles") as caught:
         expand(file, LoadRequest())
     assert caught.value.span is not None
+
+
+def test_both_engines_agree_and_nothing_is_done_for_a_count_of_0(tmp_path: Path) -> None:
+    body = counted(777, statement("vmul", ("f16", DST), ("f16", ONE), ("f16", TWO)))
+    body += "\n" + statement("vcadd", ("f32", 49152), ("f32", ONE), more="{repeats = 9, strides = [2, 8]}")
+    assert cycles(tmp_path, body) == cycles(tmp_path, body, engine="event")
+    given_ = noise("<f4", 1)
+    none = counted(0, statement("vabs", ("f32", DST), ("f32", ONE)))
+    none += "\n" + statement("vabs", ("f32", DST), ("f32", ONE), more="{repeats = 0}")
+    assert same(executed(tmp_path, none, given_), given_)
+
+
+def test_dependent_statements_need_a_barrier(tmp_path: Path) -> None:
+    first = statement("vabs", ("f32", DST), ("f32", ONE), more="{repeats = 2}")
+    second = statement("vexp", ("f32", 49152), ("f32", DST), more="{repeats = 2}")
+    with pytest.raises(CastsimError, match="missing barrier: vexp on V reads ub bytes 32768"):
+        cycles(tmp_path, f"{first}\n{second}")
+    assert cycles(tmp_path, f"{first}\npto.barrier #pto.pipe<PIPE_V>\n{second}")
+    many = [text.replace("repeats = 2", "repeats = 16") for text in (first, second)]
+    assert cycles(tmp_path, "\n".join(many))  # each repeat follows 16 behind the one that it reads

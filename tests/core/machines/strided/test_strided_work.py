@@ -9,6 +9,8 @@ import csv
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kit.paths import TESTS
 from kit.strided_works import (
     BANK,
@@ -29,6 +31,7 @@ from kit.strided_works import (
 from castsim.execution.pipe_operations import ControlWrite, PipeBarrier
 from castsim.execution.tree import Lowered, ResolvedTileOp, Tile, operations
 from castsim.isa.errors import IllegalError
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Role
 from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.machines.strided.strided_lowering import StridedLowerer
@@ -468,3 +471,50 @@ def test_more_rows_take_longer(mnemonic):
     found = [cycles(TARGET, example(mnemonic, rows=rows)) for rows in (4, 8, 16, 32)]
     assert found == sorted(found)
     assert len(set(found)) == len(found)
+
+
+# Operations of one instruction on so many tiles.
+OF_TILES = {
+    count: {
+        rule.mnemonic: rule.instructions
+        for rule in TARGET.tile_operations
+        if rule.structure == "elementwise"
+        and VECTOR_OPERATIONS[rule.mnemonic].forms[0].count(Role.SOURCE) == count
+        and len(rule.instructions) == 1
+    }
+    for count in (1, 2)
+}
+SHAPES = st.tuples(
+    st.integers(1, 40), st.integers(1, 300), st.integers(0, 3), st.integers(0, 2), st.sampled_from(["f32", "f16"])
+)
+
+
+def valid_bytes(one: Tile) -> Counter[int]:
+    """The bytes of the valid region of a row-major tile, each once."""
+    size = one.element_bits // 8
+    return Counter(
+        one.address + row * one.row_pitch + at for row in range(one.valid_rows) for at in range(one.valid_cols * size)
+    )
+
+
+def written(made: ResolvedTileOp, mnemonics: tuple[str, ...]) -> Counter[int]:
+    return Counter(byte for one in vectors(made) if one.mnemonic in mnemonics for byte in touched(one, 0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SHAPES, st.sampled_from(sorted(OF_TILES[2])))
+def test_two_tiles(shape, mnemonic):
+    dst, one, two = tiles(shape, 3)
+    made = work(mnemonic, dst, one, two)
+    names = OF_TILES[2][mnemonic]
+    assert written(made, names) == valid_bytes(dst)
+    assert (read(made, 0, names), read(made, 1, names)) == (valid_bytes(one), valid_bytes(two))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SHAPES, st.sampled_from(sorted(OF_TILES[1])))
+def test_one_tile(shape, mnemonic):
+    dst, one = tiles(shape, 2)
+    made, names = work(mnemonic, dst, one), OF_TILES[1][mnemonic]
+    assert written(made, names) == valid_bytes(dst)
+    assert read(made, 0, names) == valid_bytes(one)

@@ -19,6 +19,7 @@ from kit.golden_pto import DATA, arrays, unpack
 from kit.pto_text import VECTORS, asked, cast_program, compact, key_value
 
 from castsim.execution.input_data import empty_memory, from_memory, to_memory
+from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tree import elements
 from castsim.machines.casting import cast
 from castsim.machines.mechanisms import compute_of
@@ -484,3 +485,80 @@ def test_trips_of_the_kernels() -> None:
     profiled = function_of("f16", "hif8", THREE_PADDED)
     assert computed(profiled.timed[-1]) == ("vcvt",)
     assert computed(profiled.nests[-1]) == ("vcvt", "vcvt", "vor")
+
+
+def test_one_and_two_dimensional_kernels_side_by_side(tmp_path: Path) -> None:
+    """f32 -> i16 with saturation OFF: only the 1D kernel goes through i32, which infinity shows."""
+    values = np.array([[3e9, np.inf, -np.inf, np.nan, -40000.0, 7.5, 65535.5, -1.0]], np.float32)
+    seen = {}
+    for name, rows, cols in (("1D", 1, 16), ("2D_default", 2, 16)):
+        tiles = [compact(kind, rows, cols, 1, 8) for kind in ("f32", "i16")]
+        attributes = [asked("TRUNC", "OFF")]
+        loaded = load(tmp_path / f"{name}.pto", program(["f32", "i16"], tiles, (1, 8), attributes))
+        seen[name] = compute(loaded, {"x": values})["y"].tolist()[0]
+    assert seen["1D"] == [24064, -1, 0, 0, 25536, 7, -1, -1]
+    assert seen["2D_default"] == [24064, 32767, -32768, 0, 25536, 7, -1, -1]
+
+
+PORT = ("vcvt", "vtrc", "vintlv", "punpack")
+
+
+def port_cycles(src: str, dst: str, shape: Shape) -> int:
+    function = function_of(src, dst, shape)
+    return sum(ops.mnemonic(item) in PORT for item in ops.of_every_trip(function.timed[-1]))
+
+
+def test_port_operations_per_trip_are_the_published_slopes() -> None:
+    """Rule 3 of the sheet's section 6.2."""
+    one_trip = Shape(3, 128, 3, 64)
+    for src, dst, shape, cycles in (
+        ("bf16", "f16", FULL, 1), ("f16", "f32", FULL, 1), ("f32", "f16", FULL, 1), ("f32", "f16", PADDED, 2),
+        ("e2m1", "bf16", FULL, 3), ("e2m1", "bf16", PADDED, 3), ("e4m3fn", "f32", FULL, 5), ("hif8", "f32", PADDED, 5),
+        ("e4m3fn", "f32", one_trip, 3), ("f16", "hif8", PADDED, 1),
+    ):  # fmt: skip
+        assert port_cycles(src, dst, shape) == cycles, (src, dst)
+
+
+AS_THE_SCRIPTS = oracle_a5.Doubt(bits=frozenset(), off="exact")
+"""What the scripts expect where the chip's defaults differ: fp8 does not clamp, infinity with OFF gives 0."""
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_oracle(key: str) -> None:
+    src, dst, mode, source, expected, undefined = arrays(key)
+    mode = mode.lower()
+    keep = ~undefined & ~artefacts(src, dst, mode, source)
+    assert keep.sum() >= 14
+    for multi_step in (False, True):
+        got = oracle_a5.lanes(src, dst, source[keep], mode, None, multi_step=multi_step, doubt=AS_THE_SCRIPTS)
+        got = got.astype(expected.dtype)
+        assert_same(expected[keep], got, source[keep], src, dst)
+
+
+def functions(src: str, dst: str, shape: Shape, **options: int | str) -> VectorFunction:
+    lowered = lowerer(**options).cast(make_cast(src, dst, shape))
+    found = [item for item in elements(lowered.body) if isinstance(item, VectorFunction)]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_implementation_kinds_choose_the_documented_variant(kind: int) -> None:
+    for shape in (FULL, PADDED, Shape(1, 256, 1, 3), Shape(2, 256, 2, 256, dynamic=True)):
+        function = functions("f32", "f16", shape, implementation_kind=kind)
+        assert function.name.endswith(oracle_a5.kernel(kind, full=shape.full))
+
+
+def test_one_control_write_per_bit_before_and_after() -> None:
+    def writes(src: str, dst: str, saturation: str, **options: int | str) -> list[int]:
+        body = lowerer(**options).cast(make_cast(src, dst, FULL, None, saturation)).body
+        return [item.value for item in body.items if isinstance(item, ControlWrite)]
+
+    clear = {"ctrl_60_at_start": 0}
+    assert writes("f32", "i32", "off", **clear) == [1 << 60, 1 << 60 | 1 << 59, 1 << 59, 0]
+    assert writes("f32", "i32", "on", **clear) == [1 << 60, 1 << 60, 0, 0]
+    assert writes("f32", "i32", "on") == [1 << 60] * 4
+    assert writes("bf16", "f16", "off", ctrl_59_at_start=1, **clear) == [1 << 48 | 1 << 59, 1 << 59]
+    assert writes("bf16", "f16", "on", ctrl="hivm") == [0, 1 << 48]
+    assert writes("f32", "e4m3fn", "off") == []
+    assert writes("f32", "i32", "off", control_writes="suppressed") == []

@@ -14,6 +14,7 @@ from kit.function_times import cycles, flat, function_of, padded, timed, tree_of
 from castsim.engines import simulate
 from castsim.execution.pipe_operations import Transfer
 from castsim.execution.timing import Cause
+from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.front_end import head_of
 from castsim.machines.vector_function.function_launches import timed as launch_timing
 from castsim.machines.vector_function.function_timing import GROUPS_PER_WORD, launch_reads, launch_writes
@@ -146,3 +147,26 @@ def test_blocks_pass_groups_by_their_rules() -> None:
     }  # fmt: skip
     assert any(cycle > asked for cycle, _, _, _, _, asked in recorder.blocks)
     assert simulate(tree_of(transfer, function), target, engine="fast") == timing
+
+
+def test_head_penalty_by_source_bytes() -> None:
+    penalties = {size: head_of(A5, size) for size in (64, 128, 256, 320, 512, 640, 768, 1024, 1152, 1280)}
+    assert {size: penalty for size, penalty in penalties.items() if penalty} == {
+        64: 2500,
+        128: 2500,
+        640: 1250,
+    }  # of 12.5 cycles each
+
+
+def test_instructions_without_a_latency_are_refused() -> None:
+    known = {name: value for name, value in A5.timing.chain.latency_cycles.items() if name != "vselr"}
+    target = with_fact("chain", "latency_cycles", known)
+    with pytest.raises(IllegalError, match="no latency for 'vselr'"):
+        cycles("f32", "e4m3fn", flat(64), target=target)
+
+
+def test_operations_of_another_mechanism_are_refused() -> None:
+    from kit.engine_trees import cast, singly  # noqa: PLC0415
+
+    with pytest.raises(IllegalError, match="a5' cannot execute a StridedInstruction"):
+        simulate(singly(cast()), A5)

@@ -16,9 +16,10 @@ from kit.function_works import function_of, lanewise, tile, with_kind, work_cycl
 import castsim.targets
 from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tree import ResolvedTileOp
+from castsim.isa.errors import IllegalError
 from castsim.isa.pto.value_types import MicroOperation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.vector_function.function_lowering import lower_work
+from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work
 from castsim.machines.vector_function.function_operations import Nest, computes, is_load, mnemonic
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -385,3 +386,25 @@ def test_high_precision_division_takes_the_time_of_the_published_model(row: dict
         # A row loop takes 0.5 here, as fitted to the casts, and 1 there.
         found, wanted = work_cycles(work, target), precise_division(kernel, bits, rows, trips)
         assert found == wanted or (rows > 1 and found == wanted - 1), (rows, trips)
+
+
+@pytest.mark.parametrize(
+    ("dst", "sources", "variant"),
+    [
+        (tile("f32", 4, 64), [tile("f32", 4, 64)], "1D_POST_UPDATE"),
+        (tile("f32", 4, 64, (4, 63)), [tile("f32", 4, 64, (4, 63))], "2D_NO_POST_UPDATE"),
+        (tile("f32", 1, 64, (1, 63)), [tile("f32", 1, 96, (1, 63))], "1D_POST_UPDATE"),
+        (tile("f32", 4, 64), [tile("f32", 4, 96, (4, 64))], "2D_NO_POST_UPDATE"),
+    ],
+    ids=["full", "padded", "one row", "one padded"],
+)
+def test_variant_by_the_tiles(dst: object, sources: list[object], variant: str) -> None:
+    """All tiles ValidCol = Cols, or all tiles Rows = 1."""
+    assert kernel_variant(A5, work_of("texp", dst, *sources)) == variant
+
+
+def test_operations_without_a_kernel_are_refused() -> None:
+    fewer = A5.model_copy(update={"tile_operations": (A5.tile_operation("texp"),)})
+    with pytest.raises(IllegalError, match="no kernel for pto") as caught:
+        lower_work(fewer, lanewise("tlog", "f32", 1, 64))
+    assert caught.value.legal == ("texp",)

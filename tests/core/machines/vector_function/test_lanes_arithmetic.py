@@ -360,3 +360,54 @@ def test_accesses_that_are_refused() -> None:
     assert store.value.legal == SINGLE_STORES
     with pytest.raises(IllegalError, match="the chip does not support distribution MRG4CHN_B8"):
         loads_stores.store([VectorRegister(noise())], ram(MEMORY.copy()), 0, "MRG4CHN_B8", NONE)
+
+
+def test_a_subtraction_carries_where_nothing_was_borrowed() -> None:
+    # The newest page of the ISA: dst = a - b - (1 - carry), and the carry is 1 if nothing was borrowed.
+    _, carry = run("vsubc", "u32", [5] * 64, [*[3] * 32, *[7] * 32], mask=[True] * 256)
+    assert isinstance(carry, PredicateRegister) and carry.lanes(32).tolist() == [True] * 32 + [False] * 32
+
+
+def test_extremes_with_nan_are_defined() -> None:
+    full = model.masks(32, 0)[0]
+    a = [el.rounded(Fraction(1), "f32")] * 64
+    b = [oracle.fmt("f32").nan if k == 9 else a[0] for k in range(64)]
+    for op in ("vmax", "vmin"):
+        for pair in ((a, b), (b, a)):
+            (got,) = run(op, "f32", *pair, mask=full)
+            assert isinstance(got, VectorRegister) and got.defined_lanes(32).all()
+            assert lanes_of(got, "f32")[9] == oracle.fmt("f32").nan
+            (got,) = run(op, "f32", *pair, mask=full, maximum_of_nan="number")
+            assert lanes_of(got, "f32")[9] == a[0]
+
+
+@pytest.mark.parametrize(("name", "clamps"), [("f16", True), ("bf16", False), ("f32", False)])
+def test_results_that_ctrl_clamps(name: str, clamps: bool) -> None:
+    """f16 results of arithmetic while CTRL[60] is 1 and CTRL[48] is 0 (docs/reference/pto.md section 7.1)."""
+    row, fmt = oracle.fmt(name), format_named(name)
+    top, full = row.inf - 1, model.predicate(model.masks(model.bits_of(name), 0)[0])
+    lanes = 2048 // row.bits
+    source = register([(top, row.inf | row.sign_code, row.nan, 0)[k % 4] for k in range(lanes)], name)
+    for ctrl, holds in ((0, False), (1 << 60, clamps), (1 << 60 | 1 << 48, False), (1 << 59, False)):
+        (got,) = execute(Operands("vadd", fmt, fmt, 32, A5, (source, source), (full,), ctrl=ctrl))
+        want = [top, top | row.sign_code, 0, 0] if holds else [row.inf, row.inf | row.sign_code, row.nan, 0]
+        assert lanes_of(got, name)[:4] == want
+        (got,) = execute(Operands("vcadd", fmt, fmt, 32, A5, (register([top] * lanes, name),), (full,), ctrl=ctrl))
+        assert lanes_of(got, name)[0] == (top if holds else row.inf)
+
+
+def test_formats_that_an_instruction_does_not_take() -> None:
+    full = model.masks(8, 0)[0]
+    with pytest.raises(IllegalError, match="vadd does not take hif8") as refused:
+        run("vadd", "hif8", [0] * 256, [0] * 256, mask=full)
+    assert refused.value.legal == ROWS["vadd"].elements
+
+
+@pytest.mark.parametrize(("dist", "address", "legal"), [
+    ("NORM", 16, 32), ("DINTLV_B32", 8, 32), ("BRC_B32", 2, 4), ("BRC_B16", 1, 2), ("BRC_BLK", 16, 32),
+    ("UNPK_B16", 8, 16), ("US_B8", 4, 16), ("DS_B16", 16, 32), ("BDINTLV", 16, 32),
+])  # fmt: skip
+def test_misaligned_loads(dist: str, address: int, legal: int) -> None:
+    with pytest.raises(TileError, match=f"a load {dist} at byte {address} is not aligned") as refused:
+        loads_stores.load(ram(MEMORY), address, dist, registers=count_of(dist))
+    assert refused.value.legal == (f"multiples of {legal} bytes",)

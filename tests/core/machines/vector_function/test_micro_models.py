@@ -138,3 +138,7 @@ def near(got: np.ndarray, want: np.ndarray, name: str, one: Combination) -> None
     kind = {16: "<f2", 32: "<f4"}[bits]
     unequal = got.view(f"<i{bits // 8}").astype(np.int64) - want.view(f"<i{bits // 8}")
     assert (np.abs(unequal) <= 1)[~(np.isnan(got.view(kind)) & np.isnan(want.view(kind)))].all()
+
+
+def test_every_operation_has_a_model() -> None:
+    assert {mc.ROWS[name].family or name for name in mc.INSIDE} == {*REGISTERS, *PREDICATES, *LOADS, *STORES}

@@ -45,8 +45,6 @@ TRIP = f"""%at = arith.muli %i, %step : index
 LOOP = f"""      scf.for %i = %c0 to %n step %c1 {{
         {TRIP}
       }}"""
-
-
 KEPT = "// castsim: option short_loops=kept\n"
 
 
@@ -173,3 +171,8 @@ def test_a_load_behind_a_store_of_the_same_bytes_needs_a_barrier(tmp_path: Path,
         assert lines[warning.place.line - 1].strip().startswith("%again")
         store = next(number for number, line in enumerate(lines, 1) if "pto.vsts %w" in line)
         assert f"the store in line {store}, which writes byte 65536" in warning.text
+
+
+def test_a_load_of_other_bytes_needs_no_barrier(tmp_path: Path) -> None:
+    result = timed(tmp_path, f"{LOOP}\n{AGAIN.replace('%out[%c0]', '%in[%c0]')}")
+    assert of_kind(result.loaded.executed.warnings, WarningKind.OVERTAKING) == ()

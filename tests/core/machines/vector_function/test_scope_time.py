@@ -17,10 +17,12 @@ from castsim.engines import simulate
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, Transfer
 from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat, format_named
 from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.function_launches import MicroFunction
 from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind
+from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 FILL, SETUP, LOAD_USE, STORED, DRAIN = 22, 2, 6, 9, 12
@@ -278,3 +280,36 @@ def test_the_causes_of_a_launch_add_up_and_so_do_its_lines(seed: int) -> None:
     for (_, cause), cycles in timing.by_line.items():
         lines[cause] += cycles
     assert lines == timing.causes
+
+
+@pytest.mark.parametrize(("width", "held", "latency"), [(32, 4, 16), (16, 8, 21)])
+def test_special_functions_hold_their_port(width: int, held: int, latency: int) -> None:
+    scope = parallel("vexp", "vexp", "vexp", width=width)
+    assert cycles(scope) == FILL + LOAD_USE + held + latency - 3 + STORED + DRAIN
+
+
+@pytest.mark.parametrize(("choice", "text", "kernel"), [("texts", 9, 8), ("all", 9, 9), ("none", 8, 8)])
+def test_whether_disputed_families_hold_is_an_option(choice: str, text: int, kernel: int) -> None:
+    """`vaxpy` takes 9 cycles by its family, 8 in published kernels; a `vcvt` has a row of its own or 7.5."""
+    chip = with_options(A5, {"instruction_families": choice})
+    for profiled, latency in ((False, text), (True, kernel)):
+        scope = Scope()
+        instruction = ScopeInstruction("vaxpy", TimingKind.COMPUTE, profiled=profiled)
+        (name,) = scope.issue(instruction, (load(scope),), 1)
+        assert cycles(stored(scope, name), chip) == FILL + LOAD_USE + latency - 3 + STORED + DRAIN
+        row = chip.conversion_row(format_named("f32"), format_named("f16"), kernel=profiled)
+        assert row == ("vcvt_short" if latency == 9 else "")
+
+
+def test_an_instruction_without_a_latency_is_refused() -> None:
+    scope = Scope()
+    scope.issue(compute("vnothing"), (), 1)
+    tree = Tree(
+        Block((Lowered(0, Block((MicroFunction("m", scope, "V"),))),)),
+        (Instruction("m", "V", SPAN),),
+        interlocked=False,
+    )
+    for engine in ("event", "fast"):
+        with pytest.raises(IllegalError, match="no latency for 'vnothing'") as error:
+            simulate(tree, A5, engine=engine)
+        assert "vadd" in error.value.legal

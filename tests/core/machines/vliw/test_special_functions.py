@@ -467,3 +467,13 @@ def test_results_of_descriptors_by_their_types() -> None:
         row = ROWS["set_pad_value_short"]
         with pytest.raises(ReadError, match=message):
             descriptor_call(row, target("gaudi"), {"value": 1, **given} if "value" not in given else given)
+
+
+@pytest.mark.parametrize(("name", "function", "ulp"), [("v_exp_cephes_f32", np.exp, 1.26), ("v_log_f32", np.log, 1.67)])
+def test_accuracy_is_the_measured_one(name: str, function: Callable, ulp: float) -> None:  # type: ignore[type-arg]
+    rng = np.random.default_rng(2)
+    x = (rng.uniform(-87, 88, 6400) if "exp" in name else np.exp(rng.uniform(-80, 80, 6400))).astype(np.float32)
+    exact = function(x.astype(np.float64))
+    got = called(name, x).view(np.float32).astype(np.float64)
+    kept = np.abs(exact) > (0.1 if "log" in name else 0)
+    assert np.max((np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32)))[kept]) <= ulp

@@ -410,3 +410,53 @@ def test_shifted_accumulators(name: str, order: str, half_up: bool) -> None:
         assert codes(got, bits) == expected
     with pytest.raises(IllegalError, match="a shift of 1 is not documented"):
         run(line, src_a=INCOME, src_b=INCOME, src_c=vector([1], bits), src_d=vector([0], bits), accumulator=INCOME)
+
+
+def test_what_form_fp_num_refuses() -> None:
+    for words, message in (
+        ("force_sign0 sign_lsb", "force_sign0 and sign_lsb cannot be combined"),
+        ("special_func=1", "what special_func computes"),
+    ):
+        with pytest.raises(IllegalError, match=message):
+            run(f"form_fp_num.f32 {words} V1, V2, V3, V4", src_a=INCOME, src_b=INCOME, src_c=INCOME)
+
+
+def test_an_exponent_and_its_parts_come_back() -> None:
+    """The use that the vendor's functions make of both: a mantissa scaled to [0.5, 1) and its exponent."""
+    some = np.abs(np.random.default_rng(1).normal(size=64).astype(np.float32)) * 1000
+    mantissa, exponent = np.frexp(some)
+    source = some.view(np.uint8)
+    unbiased = run("extract_exp.f32 V1, V2", src_a=source).result.view(np.int32)
+    assert np.array_equal(unbiased + 1, exponent)
+    line = "form_fp_num.f32 exp_add_bias force_sign0 exp_is_num V1, 0xff, V3, V4"
+    assert np.array_equal(run(line, src_b=source, src_c=source).result.view(np.float32), mantissa)
+
+
+def test_directions_of_public_kernels() -> None:
+    """0x81808180 in every word copies the first 16-bit element of a dual group (u8); 0x80 and 0x82 floats 0 and 2."""
+    value = np.arange(256, dtype=np.uint8)
+    first = np.full(64, 0x81808180, np.uint32).view(np.uint8)
+    got = run("shuffle.u8 V1, V2, V3", src_a=value, src_b=first).result.view(np.uint16)
+    assert np.array_equal(got, np.repeat(value.view(np.uint16)[::32], 32))
+    for direction, lane in ((0x80, 0), (0x82, 2)):
+        whole = np.full(256, direction, np.uint8)
+        floats = run("shuffle.f32 V1, V2, V3", src_a=value, src_b=whole).result.view(np.uint32)
+        assert np.array_equal(floats, np.repeat(value.view(np.uint32)[lane::16], 16))
+
+
+@pytest.mark.parametrize("text", ["st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, 0x0, I2, V3"])
+def test_values_that_no_source_states_are_refused_by_name(text: str) -> None:
+    with pytest.raises(IllegalError, match="are not modelled") as refusal:
+        run(text, slot="store", src_a=(0, 0, 0, 0, 0), src_c=0, income=None)
+    assert "castsim run --timing-only" in refusal.value.legal
+
+
+def test_integer_accumulators_of_the_scalar_unit() -> None:
+    for text, a, b, c, expected in (
+        ("mac.i16 S1, S2, S3", 0xFFFF8000, 0x8000, 5, 0x40000005),
+        ("mac.i16 st S1, S2, S3", 0x8000, 0x8000, 0x7FFFFFFF, 0x7FFFFFFF),
+        ("mac.u16 S1, S2, S3", 0xFFFF, 0xFFFF, 0, 0xFFFE0001),
+        ("mac.u16 neg st S1, S2, S3", 2, 3, 5, 0),
+        ("mac.i8 S1, S2, S3", 0x80, 0x7F, 0, (-128 * 127) % (1 << 32)),
+    ):
+        assert run(text, slot="spu", income=c, src_a=a, src_b=b, accumulator=c).result == expected, text

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from core.machines.vliw.test_tpc_semantics_convert import grouped
+from kit.tpc_machine import END, nops, ran
 from kit.tpc_semantics_cases import instruction, run, samples, vector
 from kit.tpc_text import GENERATIONS, dialect, plain, program, table, target
 from oracle_formats import fmt
@@ -143,3 +144,32 @@ def test_assembling_pairs_on_one_width_says_that_no_bit_holds_them(generation: s
         assert any("number of registers" in item for item in assumed) == said
     text = "nop; nop; convert.f32 all_lanes target_type=bf16 V8, D16; nop"
     assert assemble(program(text, "gaudi"), encoding_of(target("gaudi"))).assumed == ()
+
+
+def test_mixed_groups_on_one_width_are_refused() -> None:
+    head = "convert.f32 all_lanes target_type=int32"
+    for text in ("A8, D16", "D8, A16"):
+        with pytest.raises(IllegalError, match="has 2 registers; it needs 4"):
+            prepare(instruction(f"{head} {text}"), target("gaudi2"))
+    for text in ("V8, D16", "D8, V16"):  # a V names the first register of a group, as in the other all_lanes forms
+        found = prepare(instruction(f"{head} {text}"), target("gaudi2")).registers
+        named = {role: [str(one) for one in group] for role, group in found.items()}
+        assert named == {"dest": ["V8", "V9"], "src_a": ["V16", "V17"]}
+
+
+PROGRAM = (
+    "// castsim: target greco\n// castsim: tensor 0 x in u16 [128]\n// castsim: tensor 1 y out u32 [64]\n"
+    f"ld_tnsr V2, 0x0, I0; nop; nop; nop\n{nops(3)}"
+    f"nop; nop; convert.u16 all_lanes target_type=uint32 D4, V2; nop\n{nops(3)}"
+    f"nop; nop; nop; st_tnsr 0x1, I0, V5\n{END}"
+)
+
+
+@pytest.mark.parametrize("values", [True, False])
+def test_a_run_warns_of_the_form_whether_or_not_it_has_values(values: bool) -> None:
+    inputs = {"x": np.arange(1000, 1128, dtype=np.uint16)} if values else {}
+    found = ran(PROGRAM, "greco", inputs, values=values)
+    (warning,) = found.warnings
+    assert re.search(r"test.tpc:8:\d+: convert: compiler form: .*u16 -> u32", warning)
+    if values:
+        assert found.outputs["y"].tolist() == list(range(1001, 1128, 2))

@@ -15,7 +15,7 @@ from kit.tpc_text import target
 from oracle_tpc import fused
 
 from castsim import check, run
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
@@ -234,3 +234,31 @@ def test_the_page_names_the_lengths() -> None:
         ]
         row = ",".join([kind, *(f"{static} / {executed}" for static, executed in cells)])
         assert row in table, row
+
+
+def test_the_oracle_agrees_with_other_libraries() -> None:
+    """NumPy and ml_dtypes on ordinary values, each step in f32; exp within the accuracy that was measured for it."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-85, 85, 3000).astype("f4")
+    inverse, zero, scale, offset = (np.array(each, "u4").view("f4") for each in (0x3FA28F5C, 0xC0400000, 0x3D4CCCCD, 0xBFA66666))  # fmt: skip # noqa: E501
+    fused = (x.astype("f8") * inverse + zero).astype("f4")
+    assert np.array_equal(
+        tpc_quantise_oracle.quantised(x.view("u4")), np.clip(np.rint(fused), -128, 127).astype("i1").view("u1")
+    )
+    codes = np.arange(256, dtype="u1")
+    exact = codes.view("i1").astype("f8") * scale + offset
+    assert np.array_equal(tpc_quantise_oracle.dequantised(codes), exact.astype("f4").view("u4"))
+    assert np.array_equal(tpc_quantise_oracle.halved(x.view("u4")), x.astype(ml_dtypes.bfloat16).view("u2"))
+    half = (x / 100).astype(ml_dtypes.bfloat16)
+    small = (half.astype("f4") * np.float32(3)).astype(ml_dtypes.float8_e4m3).view("u1")
+    assert np.array_equal(tpc_quantise_oracle.scaled_f8(half.view("u2")), small)
+    found = tpc_quantise_oracle.exponential(x.view("u4")).view("f4")
+    true = np.exp(x.astype("f8"))
+    assert np.max(np.abs(found - true) / np.spacing(true.astype("f4"))) < 1.3
+
+
+def test_a_table_that_lies_in_no_tensor_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "short.tpc"
+    path.write_text(PROGRAM.read_text(encoding="utf-8").replace("bf16 [512]", "bf16 [500]"), encoding="utf-8")
+    with pytest.raises(TileError, match="1024 bytes there are in no tensor"):
+        run(path, inputs={**tensors(), "table": TABLE.reshape(-1)[:500]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
@@ -292,3 +292,83 @@ def test_bad_rows_are_refused_with_file_and_line(tmp_path: Path, new: str, messa
     with pytest.raises(TargetDataError) as refused:
         load_target(changed(tmp_path, FIRST + "\n", new + "\n"))
     assert message in str(refused.value)
+
+
+def test_rows_left_out_are_counted() -> None:
+    left_out = [
+        row["producer"] if row["producer"] in NOT_MODELLED else row["consumer"] for row in ROWS if not modelled(row)
+    ]
+    assert Counter(left_out) == NOT_MODELLED
+    assert len(ROWS) == 3191
+
+
+@pytest.mark.parametrize(
+    ("producer", "consumer", "distances"),
+    [  # docs/reference/tpc.md section 6.1, last table: Goya, Gaudi, Greco, Gaudi2
+        ("PACK", ("ST_L_V data", "src_c.v"), (7, 7, 5, 2)),
+        ("MUL.f32", ("ST_L_V data", "src_c.v"), (7, 7, 6, 3)),
+        ("ADD.f32", ("MUL.f32", "src_b.v"), (6, 4, 4, 4)),
+        ("LD_L.S", ("SPU ADD.i32", "src_b.s"), (4, 4, 4, 4)),
+        ("LD_L.S", ("CONVERT_INT32 shift", "src_b.s"), (1, 1, 1, 1)),
+        ("SPU CMP->SP", ("JMPR pred", "pred.sp"), (2, 2, 2, 2)),
+        ("GEN_ADDR(load) AD", ("LD_G addr", "src_a.a"), (7, 7, 7, 7)),
+    ],
+)
+def test_distances_of_tpc_md(producer: str, consumer: tuple[str, str], distances: tuple[int, int, int, int]) -> None:
+    for generation, expected in zip(("goya", "gaudi", "greco", "gaudi2"), distances, strict=True):
+        chip = target(generation)
+        assert chip.latencies.latency(written(chip, producer), read(chip, *consumer)).distance == expected
+
+
+# docs/reference/tpc.md section 6.1, last table, and section 1's own examples: producer, consumer, operand, distance.
+ADD16 = {"slot": "vpu", "opcode": 2, "operand": "dst", "file": "V", "flags": {"is_float", "is_f16"}}
+MUL16 = {**ADD16, "opcode": 1}
+ADD8 = {**ADD16, "flags": {"is_float", "is_f8"}}
+VALUE = {"slot": "vpu", "opcode": 1, "operand": "src_a", "file": "V", "flags": {"is_float", "is_f16", "vector_pipe"}}
+SUM_A = {**VALUE, "opcode": 2}
+SUM_B = {**SUM_A, "operand": "src_b"}
+SCALAR = {"slot": "spu", "opcode": 8, "operand": "dst", "file": "S", "flags": set()}
+LOCAL = {"slot": "store", "opcode": 5, "operand": "src_c", "file": "S", "flags": set()}
+GLOBAL = {**LOCAL, "opcode": 6}
+MAC_PAIR = {**ADD16, "opcode": 0, "flags": {"is_float"}, "acc_fp32": True, "type": "bf16", "dest": 6}
+MAC_INTO_PAIR = {**MAC_PAIR, "operand": "src_c", "flags": {"is_float", "vector_pipe"}}
+MAC_F32 = {**MAC_PAIR, "acc_fp32": False, "type": "f32"}
+FROM_GAUDIB = ("gaudib", "greco", "gaudi2")
+
+
+@pytest.mark.parametrize(
+    ("generations", "producer", "consumer", "distance"),
+    [
+        (FROM_GAUDIB, ADD16, VALUE, 6),
+        (FROM_GAUDIB, ADD16, SUM_B, 6),
+        (FROM_GAUDIB, ADD16, SUM_A, 4),
+        (FROM_GAUDIB, MUL16, SUM_A, 4),
+        (FROM_GAUDIB, {**MUL16, "opcode": 3}, {**SUM_A, "opcode": 3}, 4),
+        (("gaudi2",), ADD8, {**VALUE, "flags": {"is_float", "is_f8", "vector_pipe"}}, 6),
+        (("gaudi2",), {**ADD8, "flags": {"is_float", "x2"}}, {**SUM_A, "flags": {"is_float", "x2", "vector_pipe"}}, 4),
+        (GENERATIONS, SCALAR, LOCAL, 7),
+        (GENERATIONS, SCALAR, GLOBAL, 7),
+        (("gaudi", "gaudib", "greco", "gaudi2"), MAC_PAIR, MAC_INTO_PAIR, 4),
+        (("gaudi", "gaudib", "greco", "gaudi2"), MAC_F32, MAC_INTO_PAIR, 6),
+    ],
+)
+def test_the_corrected_distances(
+    generations: tuple[str, ...], producer: dict[str, Any], consumer: dict[str, Any], distance: int
+) -> None:
+    for generation in generations:
+        found = target(generation).latencies.latency(key_of(producer), key_of(consumer))
+        assert found.distance == distance, (generation, found)
+        assert published_latency.distance(generation, producer, consumer) == distance
+
+
+def test_bad_ports_are_refused_with_file_and_line(tmp_path: Path) -> None:
+    ports = "tpc_entry_ports_goya.csv"
+    with pytest.raises(TargetDataError, match=r"tpc_entry_ports_goya\.csv:3: port 'load_a' is listed twice"):
+        load_target(changed(tmp_path, "load_a,e3\n", "load_a,e3\nload_a,e3\n", ports))
+
+
+def test_a_rule_that_names_no_instruction_is_refused(tmp_path: Path) -> None:
+    text = (SHIPPED / "goya.toml").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(text.replace('"spu.set_indx", "load.set_indx"', '"spu.setindx"', 1))
+    with pytest.raises(TargetDataError, match="the spu slot has no instruction 'setindx'"):
+        load_target(tmp_path / "mine.toml")

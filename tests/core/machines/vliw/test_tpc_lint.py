@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kit.tpc_machine import END, assembled, nops
-from kit.tpc_text import GENERATIONS
+from kit.tpc_text import GENERATIONS, greco_schedule
 
 from castsim.__main__ import main
 from castsim.tools.tpc_lint.lint_checking import RULES, lint
@@ -305,3 +305,30 @@ def test_rules_follow_jumps_and_loops_not_the_text() -> None:
     assert found(TENSORS + loop(body), "greco") == set()
     body = "ld_tnsr V1, 0x0, I1; nop; nop; nop\n" + nops(3) + "nop; nop; nop; st_tnsr 0x1, I0, V1\n" + nops(3)
     assert found(TENSORS + loop(body), "greco") == {"tensor store spacing"}
+
+
+def test_the_type_of_a_move_is_a_field() -> None:
+    """The encoder refuses what shares the field: fields of the bundle, docs/reference/tpc.md section 8."""
+    text = "mov{} V1, S6; nop; form_fp_num.f32 V2, V3, V4, V5; nop\n" + END
+    for generation, rules in (("goya", {"field overlay"}), ("gaudi", {"field overlay"}), ("gaudi2", set[str]())):
+        assert found(text.format(".i32"), generation) & {"field overlay"} == rules
+        plain = text.replace("S6", "V6").format("")
+        assert "field overlay" not in found(plain, generation)
+
+
+def test_the_vendors_greco_schedule_is_clean() -> None:
+    assert found("".join(greco_schedule()), "greco") == set()
+
+
+def test_registers_that_nothing_wrote_are_possible_findings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What they start with is the caller's business, so that they do not fail a check."""
+    head = "// castsim: target gaudi\n// castsim: reg S1 = 4\n"
+    path = tmp_path / "kernel.tpc"
+    path.write_text(
+        f"{head}nop; nop; add.i32 V0, V1, S1; nop\n{JUMP}nop; nop; mov V2, V0; nop\n{nops(6)}Skip:\n"
+        f"nop; nop; nop; st_l_v 0x0, V2\n{nops(8)}nop; nop; nop; st_l_v 0x100, V0\n{END}"
+    )
+    main(["lint", str(path), "--json", "-"])
+    possible = json.loads(capsys.readouterr().out)["lint_possible"]
+    found = [each for each in possible if each["rule"] == "unwritten register"]
+    assert [(each["bundle"], each["message"].split()[2]) for each in found] == [(0, "V1,"), (1, "SP1,")]

@@ -420,3 +420,48 @@ def test_steps_need_a_pair() -> None:
     with pytest.raises(IllegalError, match="a step needs a pair") as refusal:
         run("udiv_step.u32 S3, S4, 0", "goya", slot="spu", income=0, src_a=1)
     assert refusal.value.legal == ("Z2",)
+
+
+def test_words_that_read_another_half_or_nothing_else() -> None:
+    values = np.arange(64, dtype=np.uint32) * 7
+    indices = np.arange(64) % 32
+    upper = words("lookup BV32 upper_half V2, V4, 256", "t 256 u32 [64]", values, indices)
+    assert upper == [list(values[indices + 32])]
+    given = "t 256 u16 [64]", np.arange(64, dtype=np.uint16), np.arange(128) % 64
+    assert words("lookup_1c BV16 V2, V4, 256", *given) == words("lookup_1c BV16 x2 V2, V4, 256", *given)
+    with pytest.raises(IllegalError, match="what sbcd looks up"):
+        looked_up("lookup BV32 sbcd V2, V4, 256", "t 256 u32 [64]", values, indices)
+    with pytest.raises(IllegalError, match="upper_half needs a table of 64 entries"):
+        looked_up("lookup BV32 upper_half V2, V4, 1", "t 1 u32 [256]", np.zeros(256, np.uint32), indices)
+
+
+def test_an_undeclared_table_is_refused_only_for_values() -> None:
+    text = "\n".join(line for line in program().splitlines() if "table" not in line) + "\n"
+    assert ran(text, values=False).tree.root
+    with pytest.raises(ReadError, match="no table is declared for function id 256") as refusal:
+        ran(text, inputs={"x": X})
+    assert refusal.value.legal == ("// castsim: table NAME 256 FORMAT [ENTRIES]",)
+    assert str(refusal.value.span).startswith("test.tpc:13:1")
+
+
+@pytest.mark.parametrize("word", ["tanh", "sqrt_rsqrt", "sin_cos", "log", "opt", "exp0"])
+def test_entries_that_no_source_states_are_refused(word: str) -> None:
+    with pytest.raises(IllegalError, match="no source documents"):
+        run(f"get_lut_entry_and_interval_start.bf16 {word} D2, V4, 3", income=PAIR, src_a=INCOME)
+
+
+def test_parity_stands_above_the_fraction_under_its_option() -> None:
+    chip = with_options(target("gaudi2"), {"lut_entry_variants": "inferred"})
+    some = np.float32([1, 1.5, 2, 3, 4, 0.5])
+    got = run("get_lut_entry_and_interval_start.f32 sqrt_rsqrt D2, V4, 17", chip=chip, income=PAIR,
+              src_a=np.resize(some, 64).view(np.uint8)).result  # fmt: skip
+    odd = [(int(np.floor(np.log2(x))) + 127) % 2 for x in some]
+    parts = [int((x / 2 ** np.floor(np.log2(x)) - 1) * 64) for x in some]
+    assert codes(got[0], 32)[:6] == [64 * o + part for o, part in zip(odd, parts, strict=True)]
+
+
+def test_limit_of_classes_is_ignored_on_request() -> None:
+    chip = with_options(target("gaudi2"), {"class_limit": "ignore"})
+    some = vector(range(256), 16)
+    with_limit = run("fclass.bf16 limit V1, V2", chip=chip, src_a=some).result
+    assert np.array_equal(with_limit, run("fclass.bf16 V1, V2", src_a=some).result)

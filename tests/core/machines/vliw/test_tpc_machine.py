@@ -10,6 +10,7 @@ import pytest
 from kit.tpc_machine import END, chip, early, nops, ran
 from kit.tpc_text import GENERATIONS, dialect, greco_schedule, table
 
+from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Bundle, Declaration
 from castsim.machines.vliw.assembled import Ran, assemble, execute
@@ -389,3 +390,69 @@ def test_sizes_and_strides_are_read_where_the_compiler_reads_them(name: str) -> 
     assert found[:, 0].tolist() == [64, 3, 5, 64 * 3]
     second = text.replace(hex(base + 0x10), hex(base + size + 0x10))
     assert left(second, name, x=np.zeros((5, 3, 64), np.float32))[0, 0] == 64
+
+
+def test_the_configuration_can_be_read_back() -> None:
+    text = f"{ONE}// castsim: reg S1 = 3\nnop; nop; nop; st_l mmio 0xd64, S1\n{nops(2)}"
+    text += f"ld_l mmio S2, 0xd64; nop; nop; nop\n{nops(4)}nop; nop; mov.i32 V0, S2; nop\n{nops(4)}{STORE_V0}"
+    found = ran(text)
+    assert found.outputs["y"][0] == 3
+    assert found.stale_reads == ()
+    soon = ran(text.replace(f"S1\n{nops(2)}ld_l", f"S1\n{nops(1)}ld_l"))
+    assert soon.outputs["y"][0] == 7  # the reset value of the bias
+    assert [(f.place, f.distance, f.needed) for f in soon.stale_reads] == [("f8_143_bias", 2, 3)]
+
+
+def test_the_delay_bundle_runs_once_also_without_trips() -> None:
+    for bound in (0, 3):
+        body = f"nop; loop 0, {bound}, 1, <, End; nop; nop\nnop; add.i32 S1, S1, 0x7; nop; nop\n{nops(6)}End:\n"
+        assert ran(f"{ONE}// castsim: reg S1 = 0\n{body}{STORE_S1}").outputs["y"][0] == 7
+
+
+def test_a_loop_under_a_false_predicate_is_skipped() -> None:
+    assert counted("nop; loop 0, 5, 1, <, End, SP1; nop; nop\n// castsim: reg SP1 = 0\n") == 0
+    assert counted("nop; loop 0, 5, 1, <, End, !SP1; nop; nop\n// castsim: reg SP1 = 0\n") == 5
+
+
+def test_the_encoded_end_of_a_loop() -> None:
+    """Bytes from LOOP to the last bundle of the body: 7 bundles on, of 32 bytes."""
+    assert counted(f"nop; loop 0, 5, 1, <, {7 * 32}; nop; nop\n") == 5
+
+
+def test_loops_that_end_together() -> None:
+    body = f"{nops(4)}nop; loop 0, 3, 1, <, End; nop; nop\n{NOP}{COUNT}"
+    assert counted("nop; loop 0, 4, 1, <, End; nop; nop\n", body) == 12
+
+
+def test_nothing_behind_halt_executes() -> None:
+    text = f"nop; nop; mov.i32 V0, 0x1; nop\n{nops(3)}nop; halt; halt; nop\nnop; nop; nop; st_tnsr 0x0, I0, V0\n"
+    assert ran(ONE + text).outputs["y"][0] == 0
+
+
+def test_the_program_counter_is_a_byte_address() -> None:
+    assert ran(f"{ONE}{nops(3)}nop; mov.i32 S1, PC; nop; nop\n{STORE_S1}").outputs["y"][0] == 3 * 32
+
+
+def test_a_partial_store_writes_its_lanes_and_nothing_else() -> None:
+    text = tensors("i32", "64", S31=0x1003, I0=0, I1=20).replace(" out ", " inout ")
+    text += copy(store="st_tnsr partial 0x1, I1, V0, S31")
+    x, y = np.arange(64, dtype=np.int32), np.full(64, -1, np.int32)
+    expected = y.copy()
+    expected[20:24] = x[16:20]
+    np.testing.assert_array_equal(ran(text, "gaudi", {"x": x, "y": y}).outputs["y"], expected)
+
+
+def test_another_type_and_an_unknown_operation_are_refused() -> None:
+    x = np.zeros(8, np.float32)
+    with pytest.raises(IllegalError, match="a merging store of i8 to a tensor of f32"):
+        stored("gaudi2", "f32", 1 << 8, x, x)
+    with pytest.raises(IllegalError, match="operation 4"):
+        stored("gaudi2", "f32", 7 | 4 << 4 | 1 << 8, x, x)
+
+
+@pytest.mark.parametrize("word", ["0xf0", "0x9998"])
+def test_a_word_that_is_not_modelled_is_refused_with_its_address(word: str) -> None:
+    load = f"ld_l mmio %s.w, {word}\nmov.i32 %v.w, %s.w\nst_tnsr 0x1, %i.c, %v.w\nhalt\n"
+    text = DESCRIBED.format(name="gaudi2") + load
+    with pytest.raises(IllegalError, match=word):
+        left(text, "gaudi2", x=np.zeros((5, 3, 64), np.float32))

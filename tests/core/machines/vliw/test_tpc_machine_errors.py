@@ -268,3 +268,34 @@ def test_assembly_is_known_by_suffix_declaration_or_target(tmp_path: Path) -> No
         assert run(written(tmp_path, name=name), inputs={"x": "zeros"}).cycles > 0
     for target in ("goya", chip("goya")):
         assert run(written(tmp_path, END, name="plain.txt"), target=target).cycles > 0
+
+
+def test_the_cycle_limit_names_its_place_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path)
+    assert main(["run", path, "--in", "x=zeros", "--max-cycles", "3"]) == 1
+    assert capsys.readouterr().err.count(f"{path}:") == 1
+
+
+def test_a_refusal_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "// castsim: target gaudi\nld_l_v V0, 0x14000; nop; nop; nop\n" + END)
+    assert main(["run", path, "--json", "-"]) == 1
+    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    assert (error["kind"], error["line"], error["column"]) == ("tile does not fit", 2, 1)
+    assert error["legal"] == ["0x0 .. 0x13f00"]
+
+
+def test_the_json_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, KERNEL.replace(nops(3), nops(2)).replace("st_tnsr 0x1, I0, V0", "st_l_v 0x0, V0") + END)
+    assert main(["run", path, "--in", "x=random:1", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == [
+        "schema_version", "program", "entry", "target", "engine", "total_cycles", "seconds", "pipes", "lost_most",
+        "latency_bound", "lower_bound", "instructions", "outputs", "facts_assumed", "trust", "warnings", "stale_reads",
+    ]  # fmt: skip
+    assert (found["entry"], found["target"], found["engine"]) == ("kernel", "gaudi2", "fast")
+    assert list(found["instructions"][0]) == ["line", "op", "pipe", "start_cycle", "end_cycle"]
+    operations = ["ld_tnsr", "nop", "nop", "st_l_v", "nop", "nop", "nop", "halt|halt"]
+    assert [entry["op"] for entry in found["instructions"]] == operations
+    assert list(found["pipes"]) == ["LOAD", "SPU", "VPU", "STORE", "GLOBAL"]
+    stale = found["stale_reads"]
+    assert [(entry["kind"], entry["register"]) for entry in stale] == [("unwritten", "I0")]

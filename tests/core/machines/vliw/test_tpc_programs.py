@@ -108,3 +108,10 @@ def test_the_stale_twin_is_reported_store_by_store() -> None:
     assert {f.reader.instruction.mnemonic for f in early} == {"st_l_v"}
     assert all(f.writer is not None and f.writer.instruction.mnemonic == "convert" for f in early)
     assert sum(f.times for f in early) == 48 - len(tpc_programs_oracle.LOOP_BETWEEN)
+
+
+def test_hardware_mode_gives_the_same_values_and_no_report() -> None:
+    checked, hardware = result(STALE), result(STALE, stale_reads="ignore")
+    np.testing.assert_array_equal(checked.outputs["y"], hardware.outputs["y"])
+    assert hardware.stale_reads is None
+    assert hardware.cycles == checked.cycles

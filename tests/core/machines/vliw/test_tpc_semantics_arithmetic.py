@@ -294,3 +294,25 @@ def test_elements_that_the_generation_lacks(generation: str) -> None:
             with pytest.raises(IllegalError, match=f"of {name}") as refusal:
                 prepare(found, target(generation))
             assert list(refusal.value.legal) == have
+
+
+@pytest.mark.parametrize("name", ["f32", "f16"])
+def test_float_sums_agree_with_a_second_library(name: str) -> None:
+    """Nearest rounding is what the host's processor does, subnormals aside."""
+    dtype = {"f32": np.float32, "f16": np.float16}[name]
+    chip = with_options(target("gaudi2"), {"arithmetic_subnormals": "keep"})
+    for a, b, _ in both(name):
+        for operation, function in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply)):
+            line = f"{operation}.{name} V1, V2, V3"
+            got = run(line, chip=chip, income=INCOME, src_a=a, src_b=b).result.view(dtype)
+            expected = function(a.view(dtype), b.view(dtype))
+            assert np.array_equal(got, expected, equal_nan=True)
+            assert np.array_equal(np.signbit(got)[got == 0], np.signbit(expected)[got == 0])
+
+
+def test_shifts_that_are_refused() -> None:
+    with pytest.raises(IllegalError, match="not modelled"):
+        prepared("ash.i32 rhaz_rs V1, V2, V3", "greco")
+    with pytest.raises(IllegalError, match="no ash of f32") as refusal:
+        prepared("ash.f32 V1, V2, V3", "goya")
+    assert refusal.value.legal == INTEGER_TYPES

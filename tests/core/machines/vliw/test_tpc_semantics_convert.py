@@ -14,7 +14,7 @@ from kit.tpc_text import GENERATIONS, table, target
 from oracle_formats import FLOATS, fmt
 from oracle_tpc import convert, convert_lanes, nearby, stepped
 
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.parser import parse, print_program
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.operands import OperandValues, State
@@ -399,3 +399,107 @@ def test_unaligned_groups_are_refused_or_rounded_down() -> None:
     found = prepare(instruction(line, "greco"), lenient).registers
     named = {role: [str(one) for one in group] for role, group in found.items()}
     assert named == {"dest": ["V4", "V5"], "src_a": ["V2"]}
+
+
+MODES = ("rhne", "rz", "ru", "rd", "rhaz")
+
+
+def rounded(values: np.ndarray, mode: str) -> np.ndarray:
+    """Round float64, which holds all sources exactly; zeros keep the sign of what they come from."""
+    with np.errstate(invalid="ignore"):
+        match mode:
+            case "rhne":
+                return np.rint(values)
+            case "rhaz":  # a half is added where it cannot round: nothing from 2^52 on has a fraction
+                away = np.where(np.abs(values) < 2.0**51, np.floor(np.abs(values) + 0.5), np.abs(values))
+                return np.copysign(away, values)
+            case _:
+                found = {"rz": np.trunc, "ru": np.ceil, "rd": np.floor}[mode](values)
+                return np.copysign(found, values)
+
+
+def codes_for(name: str, bits: int) -> np.ndarray:
+    """All codes of 16 bits; of 32 bits random ones, halves, neighbours of integers and of the ends of the range."""
+    if bits == 16:
+        return np.arange(1 << 16, dtype=np.uint16)
+    source = np.random.default_rng(5)
+    halves = np.arange(-3000, 3000) / 2
+    ends = np.array([2.0**k + d for k in (22, 23, 24, 30, 31, 32, 63) for d in (-1, -0.5, 0, 0.5, 1)])
+    exact = np.concatenate([halves, ends, -ends]).astype(np.float32)
+    near = np.concatenate([exact, np.nextafter(exact, np.float32(9e9)), np.nextafter(exact, np.float32(-9e9))])
+    special = np.array(
+        [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 1, 0x80000001], np.uint32
+    )
+    anything = source.integers(0, 1 << 32, 20000, dtype=np.uint32)
+    small = source.uniform(-70000, 70000, 20000).astype(np.float32).view(np.uint32)
+    found = np.concatenate([special, anything, small, near.view(np.uint32)])
+    return np.resize(found, -(-found.size // 64) * 64)
+
+
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("name", "integer", "kind"), WIDE)
+def test_both_results_against_exact_arithmetic(generation: str, mode: str, name: str, integer: str, kind: type) -> None:
+    bits = int(integer[1:])
+    codes = codes_for(name, bits)
+    with np.errstate(invalid="ignore"):
+        meant = rounded(codes.view(kind).astype(np.float64), mode)
+        nan = np.isnan(meant)
+        floats = meant.astype(kind).view(codes.dtype)
+        limits = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1)
+        numbers = np.where(nan, 0, np.clip(meant, *limits)).astype(np.int64).astype(f"i{bits // 8}")
+    floats = np.where(nan, codes.dtype.type((1 << (bits - 1)) - 1), floats)
+    line = f"nearbyint.{name} cnvrt target_type=int{bits} {mode} D4, V2"
+    lanes = 2048 // bits
+    for start in range(0, codes.size, lanes):
+        part = slice(start, start + lanes)
+        read = vector(codes[part].tolist(), bits)
+        first, second = run(line, generation, income=(INCOME[0], INCOME[1]), src_a=read).result
+        assert np.array_equal(first.view(codes.dtype), floats[part]), (line, start)
+        assert np.array_equal(second.view(numbers.dtype), numbers[part]), (line, start)
+
+
+@pytest.mark.parametrize(("option", "expected"), [("zero", 0), ("maximum", 0x7FFFFFFF)])
+def test_what_becomes_of_a_nan_is_an_option(option: str, expected: int) -> None:
+    """docs/reference/tpc.md section 5 leaves NaN to integer open: a switch."""
+    chip = with_options(target("gaudi2"), {"nan_to_integer": option})
+    found = prepare(instruction("nearbyint.f32 cnvrt target_type=int32 rz D4, V2"), chip)
+    operands = OperandValues({"src_a": vector([0x7FC00000] * 64, 32)}, (INCOME[0], INCOME[1]))
+    first, second = found(operands, state()).result
+    assert set(first.view(np.uint32).tolist()) == {0x7FFFFFFF}
+    assert set(second.view(np.uint32).tolist()) == {expected}
+
+
+def test_a_bias_beyond_four_bits_is_refused() -> None:
+    line = "convert.f32 target_type=f8_143 rhne V1, V2"
+    with pytest.raises(ReadError, match="0 to 15") as refusal:
+        run(line, income=vector(0, 8), src_a=vector(0, 8), machine=state({"f8_143_bias": 16}))
+    assert refusal.value.span is not None
+
+
+def test_nearbyint_refusals() -> None:
+    with pytest.raises(IllegalError, match="no nearbyint of f16") as refusal:
+        prepared("nearbyint.f16 rz V1, V2", "gaudi")
+    assert refusal.value.legal == ("f32", "bf16")
+    with pytest.raises(IllegalError, match="no nearbyint of i32"):
+        prepared("nearbyint.i32 rz V1, V2")
+    with pytest.raises(IllegalError, match="cnvrt makes i8 of f8_143") as refusal:
+        prepared("nearbyint.f8_143 cnvrt target_type=int16 rz D2, V2")
+    assert refusal.value.legal == ("target_type=int8",)
+    with pytest.raises(IllegalError, match="cnvrt makes i32 of f32"):
+        prepared("nearbyint.f32 cnvrt rz D2, V2")
+    with pytest.raises(IllegalError, match="cnvrt"):
+        prepared("nearbyint.f32 cnvrt target_type=int32 rz D2, V2", "gaudi")
+    with pytest.raises(IllegalError, match="must be the first of a group"):
+        prepared("nearbyint.f32 cnvrt target_type=int32 rz V3, V2")
+    with pytest.raises(IllegalError, match="has 2 registers"):
+        prepared("nearbyint.f32 rz D2, V2")
+
+
+def test_wide_lane_select_is_remarked_or_refused() -> None:
+    line = "convert.i16 lane_sel=1 target_type=int32 rhne V1, V2"
+    assert run(line, "greco", income=vector(0, 32), src_a=vector(1, 16)).remarks
+    assert not run(line.replace("=1", "=0"), "greco", income=vector(0, 32), src_a=vector(1, 16)).remarks
+    strict = with_options(target("greco"), {"wide_lane_select": "refuse"})
+    with pytest.raises(IllegalError, match="lane_sel above 0"):
+        prepare(instruction(line, "greco"), strict)

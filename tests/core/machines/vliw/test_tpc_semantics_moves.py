@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 
 import numpy as np
@@ -376,3 +376,165 @@ def test_operands_are_never_written() -> None:
         found = prepared(line, "gaudi2")
         given = {role: sources[role] for role in found.registers if role != "dest"}
         found(OperandValues(given, frozen[2], MASK), state())
+
+
+class Machine:
+    """Vector registers, the income rule, and a count of operations; copies of registers do not count (section 3)."""
+
+    def __init__(self, generation: str, bits: int) -> None:
+        self.generation = generation
+        self.bits = bits
+        self.registers: dict[str, np.ndarray] = {}
+        self.count = 0
+
+    def run(self, line: str) -> None:
+        found = prepared(line, self.generation)
+        names = {role: str(registers[0]) for role, registers in found.registers.items()}
+        income = self.registers.get(names["dest"], np.zeros(256, np.uint8))
+        sources = {role: self.registers[name] for role, name in names.items() if role != "dest"}
+        self.registers[names["dest"]] = found(OperandValues(sources, income), state()).result  # type: ignore[assignment]
+        self.count += 1
+
+    def copy(self, to: str, of: str) -> None:
+        self.registers[to] = self.registers[of]
+
+    def move(self, to: str, of: str, dual: tuple[int, int], groups: int = 3, mask: int = 0xFFFFFFFF) -> None:
+        lower, upper = groups & 1, groups >> 1
+        self.run(f"mov_dg src={dual[0]} dst={dual[1]} wr_lg={lower:#x} wr_ug={upper:#x} {to}, {of}, {mask:#x}")
+
+    def move_all(self, to: str, of: str, duals: str, enables: str) -> None:
+        self.run(f"mov_dg.all {of_all(duals, enables)} {to}, {of}, 0xffffffff")
+
+    def pack(self, to: str, of: str, stride: int) -> None:
+        for group in (0, 1):
+            self.run(f"pack.i{self.bits} source_group={group} element_stride={stride} {to}, {of}")
+
+    def unpack(self, to: str, of: str, group: int, stride: int, half: int = 0) -> None:
+        self.registers[to] = np.zeros(256, np.uint8)
+        self.run(f"unpack.u{self.bits} source_group={group} element_stride={stride} group_half={half} {to}, {of}")
+
+
+def two_to_one(machine: Machine) -> None:
+    """V0, V1 hold results in lane 0 of their slots; V8 becomes their linear order."""
+    machine.pack("V8", "V0", 2)
+    machine.pack("V9", "V1", 2)
+    if machine.generation == "goya":  # in place: the first half of V8 stays where it is
+        machine.move("V8", "V8", (1, 0), 2)
+        machine.move("V8", "V8", (2, 1), 1)
+        machine.move("V8", "V8", (3, 1), 2)
+        for dual in range(4):
+            machine.move("V8", "V9", (dual, 2 + dual // 2), 1 + dual % 2)
+        return
+    machine.registers["V10"] = np.zeros(256, np.uint8)
+    machine.move_all("V10", "V8", "0200", "1100")
+    machine.move_all("V10", "V8", "1300", "2200")
+    machine.move_all("V10", "V9", "0002", "0011")
+    machine.move_all("V10", "V9", "0013", "0022")
+    machine.copy("V8", "V10")
+
+
+def four_to_one(machine: Machine) -> None:
+    """V0 to V3 hold bytes in lane 0 of 32-bit slots; V8 becomes their linear order."""
+    for source in range(4):
+        machine.pack(f"V{8 + source}", f"V{source}", 4)
+    for source, dual in product(range(4), range(4)):
+        if (source, dual) != (0, 0):
+            mask = 0xFFFF0000 if dual % 2 else 0x0000FFFF
+            machine.move("V8", f"V{8 + source}", (dual, source), 1 + dual // 2, mask)
+
+
+def one_to_two(machine: Machine) -> None:
+    """V0 holds elements in linear order; V8 and V9 get them zero-extended."""
+    if machine.generation == "goya" or machine.bits == 8:
+        machine.unpack("V10", "V0", 0, 2)
+        machine.unpack("V11", "V0", 1, 2)
+        machine.copy("V8", "V10")
+        machine.copy("V9", "V11")
+        if machine.generation == "goya":
+            for to, of, dual in (
+                ("V8", "V11", (0, 1)), ("V8", "V10", (1, 2)), ("V8", "V11", (1, 3)),
+                ("V9", "V10", (2, 0)), ("V9", "V11", (2, 1)), ("V9", "V10", (3, 2)),
+            ):  # fmt: skip
+                machine.move(to, of, dual)
+            return
+        machine.move_all("V8", "V10", "0010", "3030")
+        machine.move_all("V8", "V11", "0001", "0303")
+        machine.move_all("V9", "V10", "2030", "3030")
+        machine.move_all("V9", "V11", "0203", "0303")
+        return
+    machine.registers["V11"] = np.zeros(256, np.uint8)
+    machine.run("mov_g g_en=0b11 dg_en=0b1111 V10, V0, 0xffffffff")
+    machine.move_all("V11", "V0", "0213", "1212")
+    machine.move_all("V11", "V10", "2031", "2121")
+    machine.unpack("V8", "V11", 0, 2)
+    machine.unpack("V9", "V11", 1, 2)
+
+
+def one_to_four(machine: Machine) -> None:
+    """V0 holds bytes in linear order; V8 to V11 get them zero-extended: four UNPACK, then a transposition."""
+    for quarter in range(4):
+        machine.unpack(f"V{8 + quarter}", "V0", quarter // 2, 4, quarter % 2)
+    if machine.generation == "goya":
+        for quarter in range(4):
+            machine.copy(f"V{12 + quarter}", f"V{8 + quarter}")
+        for dest, quarter in product(range(4), range(4)):
+            if dest != quarter:
+                machine.move(f"V{8 + dest}", f"V{12 + quarter}", (dest, quarter))
+        return
+    for distance, low, high in ((2, ("0001", "0033"), ("2300", "3300")), (1, ("0002", "0303"), ("1030", "3030"))):
+        for quarter in range(4):
+            machine.copy(f"V{12 + quarter}", f"V{8 + quarter}")
+        for quarter in range(4):
+            other = f"V{12 + (quarter ^ distance)}"
+            machine.move_all(f"V{8 + quarter}", other, *(high if quarter & distance else low))
+
+
+def narrow(machine: Machine, count: int, wide: int) -> np.ndarray:
+    """Fill lane 0 of the slots of V0.. with numbered elements, and anything else beside them."""
+    narrow_type = f"<u{machine.bits // 8}"
+    numbers = RNG.integers(0, 1 << machine.bits, 2048 // machine.bits).astype(narrow_type)
+    for source, part in enumerate(numbers.reshape(count, -1)):
+        noise = RNG.integers(0, 256, 256).astype(np.uint8)
+        noise.view(narrow_type)[:: wide // machine.bits] = part
+        machine.registers[f"V{source}"] = noise
+    return numbers
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(
+    ("sequence", "bits", "registers", "goya", "later"),
+    [(two_to_one, 16, 2, 11, 8), (two_to_one, 8, 2, 11, 8), (four_to_one, 8, 4, 23, 23)],
+)
+def test_registers_to_one(
+    sequence: Callable[[Machine], None], bits: int, registers: int, goya: int, later: int, generation: str
+) -> None:
+    """Numbers of instructions: docs/reference/tpc.md section 3."""
+    machine = Machine(generation, bits)
+    numbers = narrow(machine, registers, registers * bits)
+    sequence(machine)
+    assert np.array_equal(machine.registers["V8"].view(numbers.dtype), numbers)
+    assert machine.count == (goya if generation == "goya" else later)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(
+    ("sequence", "bits", "registers", "goya", "later"),
+    [(one_to_two, 16, 2, 8, 5), (one_to_two, 8, 2, 8, 6), (one_to_four, 8, 4, 16, 12)],
+)
+def test_one_register_to_several(
+    sequence: Callable[[Machine], None], bits: int, registers: int, goya: int, later: int, generation: str
+) -> None:
+    """The vendor's own for Goya takes 19 from one to four."""
+    machine = Machine(generation, bits)
+    numbers = RNG.permutation(1 << bits)[: 2048 // bits].astype(f"<u{bits // 8}")
+    machine.registers["V0"] = numbers.view(np.uint8)
+    sequence(machine)
+    wide = np.concatenate([machine.registers[f"V{8 + i}"] for i in range(registers)])
+    assert np.array_equal(wide.view(f"<u{bits * registers // 8}"), numbers)
+    assert machine.count == (goya if generation == "goya" else later)
+
+
+def test_the_polynomial_is_a_register() -> None:
+    machine = state({"vector_lfsr_polynomial": 0x80200003, "scalar_lfsr_polynomial": 0xA3000000}, WORDS, 5)
+    assert run("mov V4, LFSR", income=INCOME, machine=machine).vector_lfsr.tolist() == stepped(WORDS, 0x80200003)
+    assert run("mov.i32 S1, S_LFSR", slot="spu", income=0, machine=machine).scalar_lfsr == 2 ^ 0xA3000000

@@ -428,3 +428,19 @@ def test_bundle_distances_are_those_of_castsim_latency(generation: str) -> None:
 def test_a_read_that_is_stale_on_one_path_only_is_possible() -> None:
     text = f"nop; jmpr Skip, SP1; nop; nop\n{NOP}{mov('V0', 'V1')}Skip:\n{mov('V2', 'V0')}{END}"
     assert verdicts(text) == [(3, False)]
+
+
+@pytest.mark.parametrize(("target", "needed"), [("goya", 7), ("gaudi", 7), ("gaudib", 7), ("greco", 4)])
+def test_distances_are_those_of_the_generation(target: str, needed: int) -> None:
+    """docs/reference/tpc.md section 6.1, CONVERT / MOV -> ST_L_V data."""
+    place = "S0, 0x0" if target == "goya" else "0x0"
+    for distance in range(1, needed + 2):
+        text = mov("V0", "V1") + nops(distance - 1) + f"nop; nop; nop; st_l_v {place}, V0\n{END}"
+        assert verdicts(text, target) == ([(distance, True)] if distance < needed else [])
+
+
+def test_bubbles_of_taken_jumps_count() -> None:
+    text = f"nop; jmpr Skip; nop; nop\n{mov('V0', 'V1')}{nops(4)}Skip:\n{mov('V2', 'V0')}{END}"
+    assert verdicts(text, "gaudi", taken_jump_cycles=0) == [(6, True)]
+    assert verdicts(text, "gaudi", taken_jump_cycles=2) == [(6, True)]
+    assert verdicts(text, "gaudi", taken_jump_cycles=3) == []

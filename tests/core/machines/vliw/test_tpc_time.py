@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.bundle_trees import NOWHERE, Mix, by_events, fast, random_bundle, random_row, random_target, random_tree
-from kit.engine_outcome import outcome
+from kit.engine_outcome import outcome, plain
 from kit.engine_trees import Recorder, causes
+from kit.paths import PROGRAMS
 from kit.tpc_machine import END, chip, nops, ran, timed
+from makers import tpc_expected_reports as expected_reports
 
+from castsim import run
 from castsim.engines import simulate
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements, instances
+from castsim.isa.errors import EngineError, IllegalError, ReadError
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import SLOTS
+from castsim.running.loaded import RunOptions
+from castsim.running.program_loading import load
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.vliw import VliwTarget
@@ -245,3 +252,49 @@ def test_items_can_be_asked_for_in_any_order(trips: int) -> None:
     causes = timing.pipes["VPU"].causes
     assert sum(causes.values()) == timing.total
     assert timing.executions[len(timing.executions) - 1].end <= timing.total
+
+
+@pytest.mark.parametrize(("generation", "effect"), [("goya", 7), ("gaudi", 7), ("greco", 4), ("gaudi2", 4)])
+def test_a_vector_store_has_its_data_late(generation: str, effect: int) -> None:
+    address = "S0, 0x0" if generation == "goya" else "0x0"
+    assert timed(f"nop; nop; nop; st_l_v {address}, V0\n", chip(generation)).total == effect
+
+
+@pytest.mark.parametrize("bubbles", [0, 1, 5])
+def test_bubbles_follow_a_taken_jump(bubbles: int) -> None:
+    text = f"// castsim: reg SP1 = {{taken}}\nnop; jmpr Skip, SP1; nop; nop\n{nops(3)}Skip:\nnop; halt; halt; nop\n"
+    target = chip("gaudi", taken_jump_cycles=bubbles)
+    assert timed(text.format(taken=1), target).total == 3 + bubbles
+    assert causes(timed(text.format(taken=1), target), "LOAD").get("serialising branch", 0) == bubbles
+    assert timed(text.format(taken=0), target).total == 5
+
+
+def test_long_conversions_occupy_the_vpu_if_so_chosen() -> None:
+    text = "nop; nop; convert.u8 all_lanes target_type=fp32 A0, V8; nop\n" * 3 + NOP + "nop; nop; mov V9, V8; nop\n"
+    one, per_register = chip("greco"), chip("greco", all_lanes_cycles="per_register")
+    assert [e.start for e in timed(text, one).executions] == [0, 1, 2, 3, 4]
+    timing = timed(text, per_register)
+    assert [e.start for e in timing.executions] == [0, 4, 8, 9, 12]  # the empty bundle needs no VPU
+    assert causes(timing, "VPU")["initiation interval"] == 3 + 3 + 2
+
+
+def test_what_the_engine_refuses() -> None:
+    target = chip("goya")
+    tree = ran(nops(20), target).tree
+    with pytest.raises(EngineError, match="cycle limit of 10 reached at 'nop'"):
+        simulate(tree, target, max_cycles=10)
+    with pytest.raises(ReadError, match="unknown engine 'quick'"):
+        simulate(tree, target, engine="quick")
+    strange = run(expected_reports.PROGRAMS / "f32_to_f16.pto", timing_only=True).loaded.tree
+    for engine in ("fast", "event"):
+        with pytest.raises(IllegalError, match="goya issues bundles"):
+            simulate(strange, target, engine=engine)
+
+
+@pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.tpc")), ids=lambda path: path.stem)
+def test_sample_programs_take_the_same_cycles(path: Path) -> None:
+    loaded = load(path, None, None, {})
+    target = loaded.target
+    assert isinstance(target, VliwTarget)
+    tree = loaded.issue({}, RunOptions(values=False, max_cycles=10**6)).loaded.tree
+    assert plain(fast(tree, target)) == plain(by_events(tree, target))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
 from kit.tpc_machine import assembled, nops
 from kit.tpc_text import GENERATIONS
+from makers import tpc_expected_reports as expected_reports
 
+from castsim import run
 from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.tpc.program import LoopComparison, TensorDeclaration
@@ -18,7 +21,7 @@ from castsim.machines.vliw.control import LoopShape, RunningLoop, holds, signed
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.storage import GlobalMemory, RegisterCell
-from castsim.machines.vliw.trips import trips_left
+from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.targets.vliw import VliwTarget
 
 HEAD = """// castsim: tensor 0 x in f32 [64, 16]
@@ -413,3 +416,44 @@ def test_trips_left_are_those_that_follow() -> None:
         else:
             assert left >= 100
     assert some > 2000
+
+
+@pytest.mark.parametrize("name", expected_reports.names())
+def test_sample_programs_are_walked_alike(name: str) -> None:
+    path = expected_reports.PROGRAMS / f"{name}.tpc"
+    skipping, stepping = (run(path, timing_only=True, skip=skip) for skip in (True, False))
+    assert skipping.cycles == stepping.cycles
+    assert skipping.stale_reads == stepping.stale_reads
+    assert skipping.timing.pipes == stepping.timing.pipes
+    both(path.read_text(), expected_reports.target_of(name), 10**6)
+
+
+@pytest.mark.parametrize(
+    ("head", "counts"),
+    [("0, 5, 0, <", False), ("0, 5, 0, <", True), ("0, 1, 2, !=", False), ("0, 0x7fffffff, 0x10000000, <=", True)],
+)
+def test_loops_without_an_end(head: str, counts: bool) -> None:
+    body = (spu("add.i32 S4, S4, 0x1") if counts else NOP) + nops(4)
+    skipping, _ = both(f"{HEAD}nop; loop {head}, End; nop; nop\n{NOP}{body}End:\n{FOOT}", limit=1000)
+    assert skipping.state[0] is EngineError
+
+
+def test_an_iterator_that_wraps() -> None:
+    """Up to 2**31 - 1 and on from -2**31: the loop ends where its condition fails, not before."""
+    for compare, bound in ((">", 0), (">=", -5), ("!=", -2147483600)):
+        text = f"{HEAD}nop; loop 2147483600, {bound}, 1, {compare}, End; nop; nop\n{NOP}{nops(2)}End:\n{FOOT}"
+        skipping, stepping = both(text)
+        assert skipping.walked < stepping.walked
+        assert skipping.root is not None
+
+
+def test_no_skip_walks_every_trip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "p.tpc"
+    path.write_text("// castsim: target gaudi2\n" + HEAD + loop(50, nops(3)) + FOOT)
+    skipping = run(path, timing_only=True)
+    monkeypatch.delattr(Trips, "skip")
+    with pytest.raises(AttributeError):
+        run(path, timing_only=True)
+    assert run(path, timing_only=True, skip=False).cycles == skipping.cycles
+    inputs = {"x": "random:1", "a": "random:1"}
+    assert run(path, inputs=inputs).cycles == skipping.cycles
