@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-
 import ml_dtypes
 import numpy as np
 import pytest
 from kit.tpc_machine import END, chip, early, nops, ran
-from kit.tpc_text import GENERATIONS, dialect, greco_schedule, table
+from kit.tpc_text import GENERATIONS, greco_schedule, table
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.parser import parse
-from castsim.isa.tpc.program import Bundle, Declaration
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.tools.tpc_assembly.scheduling import schedule
@@ -182,18 +178,63 @@ def test_start_values_can_be_given() -> None:
     assert counted("nop; loop 0, S2, 1, <, End; nop; nop\n// castsim: reg S2 = 3\n", S2=7) == 7
 
 
-SETUP = f"// castsim: reg S11 = 1\n// castsim: reg S12 = 0x107\n// castsim: reg I2 = [64, 0, 0, 0, 0]\n{NOP}"
+SETUP = (
+    "// castsim: tensor 0 x in f32 [256]\n// castsim: reg S11 = 1\n// castsim: reg S12 = 0x107\n"
+    f"// castsim: reg I3 = [0, 0, 0, 0, 0]\n{NOP}"
+)
 """S12 is a range of 8 lanes from lane 1."""
+SPECIAL = {  # what no stages give: the first instruction and the one that is too early behind it
+    "next writer of the same V (income/WAW order)": (
+        "mov V16, V8; nop; nop; nop",
+        "nop; nop; pack.i16 source_group=0 element_stride=2 V16, V9; nop",
+    ),
+    "CONVERT lane_sel=b (a != b) same destination": (
+        "nop; nop; convert.f32 lane_sel=0 target_type=int16 rhne V16, V8; nop",
+        "nop; nop; convert.f32 lane_sel=1 target_type=int16 rhne V16, V10; nop",
+    ),
+    "PACK group_source=b same destination": (
+        "nop; nop; pack.i16 source_group=0 element_stride=2 V16, V8; nop",
+        "nop; nop; pack.i16 source_group=1 element_stride=2 V16, V9; nop",
+    ),
+    "MOV_DG dst dual group b same destination": (
+        "nop; nop; mov_dg src=1 dst=0 wr_lg=0x1 wr_ug=0x1 V16, V8, 0xffffffff; nop",
+        "nop; nop; mov_dg src=1 dst=3 wr_lg=0x1 wr_ug=0x1 V16, V9, 0xffffffff; nop",
+    ),
+    "CONVERT with rounding CSR": (
+        "nop; nop; nop; st_l mmio {round}, S11",
+        "nop; nop; convert.f32 target_type=int32 V16, V8; nop",
+    ),
+    "instruction using SR": (
+        "nop; nop; mov LFSR, V8; nop",
+        "nop; nop; convert_int32 lane_sel=0{lanes} sr to_16 V16, V9, 0xfffffffb; nop",
+    ),
+    "LD_TNSR / ST_TNSR using tensor-size modifiers": (
+        "nop; mov.i32 S30, S12; nop; nop",
+        "ld_tnsr V16, 0x0, I3, S30; nop; nop; nop",
+    ),
+    "SPU/VPU write to same SP or VP": ("ld_l SP1, 0x44; nop; nop; nop", "nop; mov SP1, 0x0; nop; nop"),
+}
 
 
-@lru_cache(maxsize=4096)
-def bundles(text: str, generation: str) -> tuple[Bundle, ...]:
-    return parse(text, dialect(generation)).bundles
+@pytest.mark.parametrize("row", [row for row in table("tpc_latency.csv") if row["consumer"] in SPECIAL])
+def test_special_distances(row: dict[str, str]) -> None:
+    generation, needed = row["gen"], int(row["latency_cycles"])
+    configuration = chip(generation).configuration
+    words = {
+        "round": hex(configuration.get("convert_round", configuration["round"]).address or 0),
+        "lanes": " single_lane" if generation in ("greco", "gaudi2") else "",
+    }
+    first, second = (text.format(**words) for text in SPECIAL[row["consumer"]])
 
+    def stale(distance: int) -> list[StaleReadKind]:
+        text = f"{SETUP}{first}\n{nops(distance - 1)}{second}\n{END}"
+        reads = ran(text, generation, {"x": "random:0"}).stale_reads
+        return [read.kind for read in reads if read.kind is not StaleReadKind.UNWRITTEN]
 
-@cache
-def declarations(generation: str) -> tuple[Declaration, ...]:
-    return parse(SETUP, dialect(generation)).declarations
+    assert stale(max(needed, 1)) == []
+    if needed > 1:
+        overtaken = "write to same SP" in row["consumer"]
+        assert stale(needed - 1) == [StaleReadKind.OVERTAKEN if overtaken else StaleReadKind.EARLY]
 
 
 def tensors(kind: str, shape: str, out: str = "", **registers: str | int) -> str:
