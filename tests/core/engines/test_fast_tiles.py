@@ -440,8 +440,8 @@ def test_random_loops_agree() -> None:
             tree = walk(Maker(seed, narrow=seed % 3 == 0).text(), target=target).tree
         except CastsimError:
             continue
-        one, other = (simulate(tree, target, engine=name) for name in ("fast", "event"))
-        assert (one.total, one.pipes) == (other.total, other.pipes), seed
-        assert list(one.executions) == list(other.executions), seed
+        fast, event = (simulate(tree, target, engine=name) for name in ("fast", "event"))
+        assert (fast.total, fast.pipes) == (event.total, event.pipes), seed
+        assert list(fast.executions) == list(event.executions), seed
         timed += 1
     assert timed > 12

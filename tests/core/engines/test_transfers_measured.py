@@ -311,21 +311,21 @@ def test_successive_transfers_overlap_but_for_their_bytes(engine: str) -> None:
 def test_memory_is_asked_as_soon_as_a_transfer_could_begin(engine: str) -> None:
     """A load issued 50 cycles after another, whose 13 cycles of bytes end at 104, is answered at 51 + 1 + 90."""
     late = [ScalarWork("arithmetic") for _ in range(50)]
-    found = simulate(singly(load(0, 32), *late, load(64, 32)), A5, engine=engine)
-    assert [operation.end for operation in found.operations if operation.pipe == "MTE2"] == [104, 52 + 90 + 13]
+    delayed = simulate(singly(load(0, 32), *late, load(64, 32)), A5, engine=engine)
+    assert [operation.end for operation in delayed.operations if operation.pipe == "MTE2"] == [104, 52 + 90 + 13]
     # Behind a barrier, or a flag, memory is asked no earlier.
     fenced = simulate(singly(load(0, 5000), PipeBarrier("MTE2"), load(64, 5000)), A5, engine=engine)
     assert fenced.total == 191 + 90 + 100
     flagged = (load(0, 5000), Placeholder("op", "V", 150), FlagSignal("V", "MTE2", 0), FlagWait("MTE2", "V", 0))
-    told = simulate(singly(*flagged, load(64, 5000)), A5, engine=engine)
-    assert told.total == 2 + 150 + 90 + 100  # the placeholder is issued second, and ends at 152
+    signalled = simulate(singly(*flagged, load(64, 5000)), A5, engine=engine)
+    assert signalled.total == 2 + 150 + 90 + 100  # the placeholder is issued second, and ends at 152
 
 
 @ENGINES
 def test_a_flag_behind_a_store_waits_for_memory(engine: str) -> None:
     flag = FlagSignal("MTE3", "MTE2", 0), FlagWait("MTE2", "MTE3", 0)
-    found = simulate(singly(store(0, 5000), *flag, load(0, 5000)), A5, engine=engine)
-    assert found.total == 1 + 87 + 180 + 90 + 100
+    timing = simulate(singly(store(0, 5000), *flag, load(0, 5000)), A5, engine=engine)
+    assert timing.total == 1 + 87 + 180 + 90 + 100
 
 
 def test_a_target_without_cores_says_so() -> None:

@@ -489,32 +489,39 @@ SHAPES = st.tuples(
 )
 
 
-def valid_bytes(one: Tile) -> Counter[int]:
+def valid_bytes(area: Tile) -> Counter[int]:
     """The bytes of the valid region of a row-major tile, each once."""
-    size = one.element_bits // 8
+    size = area.element_bits // 8
     return Counter(
-        one.address + row * one.row_pitch + at for row in range(one.valid_rows) for at in range(one.valid_cols * size)
+        area.address + row * area.row_pitch + at
+        for row in range(area.valid_rows)
+        for at in range(area.valid_cols * size)
     )
 
 
-def written(made: ResolvedTileOp, mnemonics: tuple[str, ...]) -> Counter[int]:
-    return Counter(byte for one in vectors(made) if one.mnemonic in mnemonics for byte in touched(one, 0))
+def written(operation: ResolvedTileOp, mnemonics: tuple[str, ...]) -> Counter[int]:
+    return Counter(
+        byte
+        for instruction in vectors(operation)
+        if instruction.mnemonic in mnemonics
+        for byte in touched(instruction, 0)
+    )
 
 
 @settings(max_examples=60, deadline=None)
 @given(SHAPES, st.sampled_from(sorted(OF_TILES[2])))
 def test_two_tiles(shape, mnemonic):
-    dst, one, two = tiles(shape, 3)
-    made = work(mnemonic, dst, one, two)
+    dst, left, right = tiles(shape, 3)
+    operation = work(mnemonic, dst, left, right)
     names = OF_TILES[2][mnemonic]
-    assert written(made, names) == valid_bytes(dst)
-    assert (read(made, 0, names), read(made, 1, names)) == (valid_bytes(one), valid_bytes(two))
+    assert written(operation, names) == valid_bytes(dst)
+    assert (read(operation, 0, names), read(operation, 1, names)) == (valid_bytes(left), valid_bytes(right))
 
 
 @settings(max_examples=60, deadline=None)
 @given(SHAPES, st.sampled_from(sorted(OF_TILES[1])))
 def test_one_tile(shape, mnemonic):
-    dst, one = tiles(shape, 2)
-    made, names = work(mnemonic, dst, one), OF_TILES[1][mnemonic]
-    assert written(made, names) == valid_bytes(dst)
-    assert read(made, 0, names) == valid_bytes(one)
+    dst, source = tiles(shape, 2)
+    operation, names = work(mnemonic, dst, source), OF_TILES[1][mnemonic]
+    assert written(operation, names) == valid_bytes(dst)
+    assert read(operation, 0, names) == valid_bytes(source)

@@ -537,9 +537,9 @@ def test_oracle(key: str) -> None:
 
 def functions(src: str, dst: str, shape: Shape, **options: int | str) -> VectorFunction:
     lowered = lowerer(**options).cast(make_cast(src, dst, shape))
-    found = [item for item in elements(lowered.body) if isinstance(item, VectorFunction)]
-    assert len(found) == 1
-    return found[0]
+    launches = [item for item in elements(lowered.body) if isinstance(item, VectorFunction)]
+    assert len(launches) == 1
+    return launches[0]
 
 
 @pytest.mark.parametrize("kind", range(5))

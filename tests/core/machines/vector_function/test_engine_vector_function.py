@@ -159,8 +159,8 @@ def test_head_penalty_by_source_bytes() -> None:
 
 
 def test_instructions_without_a_latency_are_refused() -> None:
-    known = {name: value for name, value in A5.timing.chain.latency_cycles.items() if name != "vselr"}
-    target = with_fact("chain", "latency_cycles", known)
+    latencies = {name: value for name, value in A5.timing.chain.latency_cycles.items() if name != "vselr"}
+    target = with_fact("chain", "latency_cycles", latencies)
     with pytest.raises(IllegalError, match="no latency for 'vselr'"):
         cycles("f32", "e4m3fn", flat(64), target=target)
 

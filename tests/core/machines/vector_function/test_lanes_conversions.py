@@ -376,12 +376,12 @@ def through(codes: np.ndarray, src: str, dst: str, rnd: str | None, sat: str | N
     part = row.parts[0] if row.parts else None
     wide = max(codes.itemsize, np.dtype(TYPES[dst]).itemsize)
     stored = codes.repeat(wide // codes.itemsize)  # the lanes that a widening part reads, and others
-    found = []
+    results = []
     for chunk in stored.view(np.uint8).reshape(-1, 256):
         got = convert(VectorRegister(chunk.copy()), row, part, every_lane(row.mask_width), rnd, sat)
         lanes = got.lanes(8 * np.dtype(TYPES[dst]).itemsize)
-        found.append(lanes[:: wide // np.dtype(TYPES[dst]).itemsize])
-    return np.concatenate(found)
+        results.append(lanes[:: wide // np.dtype(TYPES[dst]).itemsize])
+    return np.concatenate(results)
 
 
 def values(src: str, spread: float) -> np.ndarray:

@@ -282,10 +282,10 @@ def test_the_causes_of_a_launch_add_up_and_so_do_its_lines(seed: int) -> None:
     assert lines == timing.causes
 
 
-@pytest.mark.parametrize(("width", "held", "latency"), [(32, 4, 16), (16, 8, 21)])
-def test_special_functions_hold_their_port(width: int, held: int, latency: int) -> None:
+@pytest.mark.parametrize(("width", "occupied", "latency"), [(32, 4, 16), (16, 8, 21)])
+def test_special_functions_hold_their_port(width: int, occupied: int, latency: int) -> None:
     scope = parallel("vexp", "vexp", "vexp", width=width)
-    assert cycles(scope) == FILL + LOAD_USE + held + latency - 3 + STORED + DRAIN
+    assert cycles(scope) == FILL + LOAD_USE + occupied + latency - 3 + STORED + DRAIN
 
 
 @pytest.mark.parametrize(("choice", "text", "kernel"), [("texts", 9, 8), ("all", 9, 9), ("none", 8, 8)])

@@ -152,8 +152,8 @@ def test_mixed_groups_on_one_width_are_refused() -> None:
         with pytest.raises(IllegalError, match="has 2 registers; it needs 4"):
             prepare(instruction(f"{head} {text}"), target("gaudi2"))
     for text in ("V8, D16", "D8, V16"):  # a V names the first register of a group, as in the other all_lanes forms
-        found = prepare(instruction(f"{head} {text}"), target("gaudi2")).registers
-        named = {role: [str(one) for one in group] for role, group in found.items()}
+        groups = prepare(instruction(f"{head} {text}"), target("gaudi2")).registers
+        named = {role: [str(register) for register in group] for role, group in groups.items()}
         assert named == {"dest": ["V8", "V9"], "src_a": ["V16", "V17"]}
 
 
@@ -168,8 +168,8 @@ PROGRAM = (
 @pytest.mark.parametrize("values", [True, False])
 def test_a_run_warns_of_the_form_whether_or_not_it_has_values(values: bool) -> None:
     inputs = {"x": np.arange(1000, 1128, dtype=np.uint16)} if values else {}
-    found = ran(PROGRAM, "greco", inputs, values=values)
-    (warning,) = found.warnings
+    result = ran(PROGRAM, "greco", inputs, values=values)
+    (warning,) = result.warnings
     assert re.search(r"test.tpc:8:\d+: convert: compiler form: .*u16 -> u32", warning)
     if values:
-        assert found.outputs["y"].tolist() == list(range(1001, 1128, 2))
+        assert result.outputs["y"].tolist() == list(range(1001, 1128, 2))

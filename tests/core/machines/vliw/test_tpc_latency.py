@@ -356,8 +356,8 @@ def test_the_corrected_distances(
     generations: tuple[str, ...], producer: dict[str, Any], consumer: dict[str, Any], distance: int
 ) -> None:
     for generation in generations:
-        found = target(generation).latencies.latency(key_of(producer), key_of(consumer))
-        assert found.distance == distance, (generation, found)
+        latency = target(generation).latencies.latency(key_of(producer), key_of(consumer))
+        assert latency.distance == distance, (generation, latency)
         assert published_latency.distance(generation, producer, consumer) == distance
 
 

@@ -330,5 +330,5 @@ def test_registers_that_nothing_wrote_are_possible_findings(capsys: pytest.Captu
     )
     main(["lint", str(path), "--json", "-"])
     possible = json.loads(capsys.readouterr().out)["lint_possible"]
-    found = [each for each in possible if each["rule"] == "unwritten register"]
-    assert [(each["bundle"], each["message"].split()[2]) for each in found] == [(0, "V1,"), (1, "SP1,")]
+    findings = [finding for finding in possible if finding["rule"] == "unwritten register"]
+    assert [(finding["bundle"], finding["message"].split()[2]) for finding in findings] == [(0, "V1,"), (1, "SP1,")]

@@ -436,9 +436,9 @@ def test_sizes_and_strides_are_read_where_the_compiler_reads_them(name: str) -> 
 def test_the_configuration_can_be_read_back() -> None:
     text = f"{ONE}// castsim: reg S1 = 3\nnop; nop; nop; st_l mmio 0xd64, S1\n{nops(2)}"
     text += f"ld_l mmio S2, 0xd64; nop; nop; nop\n{nops(4)}nop; nop; mov.i32 V0, S2; nop\n{nops(4)}{STORE_V0}"
-    found = ran(text)
-    assert found.outputs["y"][0] == 3
-    assert found.stale_reads == ()
+    result = ran(text)
+    assert result.outputs["y"][0] == 3
+    assert result.stale_reads == ()
     soon = ran(text.replace(f"S1\n{nops(2)}ld_l", f"S1\n{nops(1)}ld_l"))
     assert soon.outputs["y"][0] == 7  # the reset value of the bias
     assert [(f.place, f.distance, f.needed) for f in soon.stale_reads] == [("f8_143_bias", 2, 3)]

@@ -287,15 +287,15 @@ def test_a_refusal_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_json_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, KERNEL.replace(nops(3), nops(2)).replace("st_tnsr 0x1, I0, V0", "st_l_v 0x0, V0") + END)
     assert main(["run", path, "--in", "x=random:1", "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert list(found) == [
+    report = json.loads(capsys.readouterr().out)
+    assert list(report) == [
         "schema_version", "program", "entry", "target", "engine", "total_cycles", "seconds", "pipes", "lost_most",
         "latency_bound", "lower_bound", "instructions", "outputs", "facts_assumed", "trust", "warnings", "stale_reads",
     ]  # fmt: skip
-    assert (found["entry"], found["target"], found["engine"]) == ("kernel", "gaudi2", "fast")
-    assert list(found["instructions"][0]) == ["line", "op", "pipe", "start_cycle", "end_cycle"]
+    assert (report["entry"], report["target"], report["engine"]) == ("kernel", "gaudi2", "fast")
+    assert list(report["instructions"][0]) == ["line", "op", "pipe", "start_cycle", "end_cycle"]
     operations = ["ld_tnsr", "nop", "nop", "st_l_v", "nop", "nop", "nop", "halt|halt"]
-    assert [entry["op"] for entry in found["instructions"]] == operations
-    assert list(found["pipes"]) == ["LOAD", "SPU", "VPU", "STORE", "GLOBAL"]
-    stale = found["stale_reads"]
+    assert [entry["op"] for entry in report["instructions"]] == operations
+    assert list(report["pipes"]) == ["LOAD", "SPU", "VPU", "STORE", "GLOBAL"]
+    stale = report["stale_reads"]
     assert [(entry["kind"], entry["register"]) for entry in stale] == [("unwritten", "I0")]

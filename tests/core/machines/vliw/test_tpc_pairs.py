@@ -1,7 +1,8 @@
 """Pairs of instructions as programs: the consumer gets the new value at the distance, the old one a bundle earlier.
 
-The pairs are a seeded sample over slots and register files of everything that castsim has; the distances are those of
-the second calculator (`published_latency`).
+The pairs are a seeded sample over slots and register files of everything that castsim has, and with CASTSIM_THOROUGH
+every pair of rows of the stage tables that two instructions can show; the distances are those of the second calculator
+(`published_latency`).
 """
 
 from __future__ import annotations
@@ -230,10 +231,10 @@ SEEDS = 3
 """Register contents tried for a pair whose old and new values agree."""
 
 
-def rows_of(found: list[Place]) -> list[Place]:
+def rows_of(places: list[Place]) -> list[Place]:
     """One place for every row of the tables."""
     names = ("slot", "opcode", "operand", "file", "flags")
-    return list({tuple(described(place)[name] for name in names): place for place in found}.values())
+    return list({tuple(described(operand)[name] for name in names): operand for operand in places}.values())
 
 
 @pytest.mark.skipif("CASTSIM_THOROUGH" not in os.environ, reason="40,000 to 140,000 pairs of a generation")
@@ -247,8 +248,8 @@ def test_every_pair_of_the_tables_is_fresh_at_its_distance_and_stale_one_bundle_
                 continue
             for producer, consumer in product(rows_of(producers), rows_of(consumers)):
                 tries = (fresh_and_stale(generation, producer, consumer, seed) for seed in range(SEEDS))
-                found = next((each for each in tries if each is not None), None)
-                ran, stale, unseen = ran + (found is not None), stale + (found is True), unseen + (found is None)
+                verdict = next((attempt for attempt in tries if attempt is not None), None)
+                ran, stale, unseen = ran + (verdict is not None), stale + (verdict is True), unseen + (verdict is None)
     print(f"{generation}: {ran} pairs fresh, {stale} of them stale a bundle earlier, {unseen} without values")
     assert stale > ran // 3
     assert unseen < ran

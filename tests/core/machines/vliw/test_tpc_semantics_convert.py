@@ -414,8 +414,8 @@ def rounded(values: np.ndarray, mode: str) -> np.ndarray:
                 away = np.where(np.abs(values) < 2.0**51, np.floor(np.abs(values) + 0.5), np.abs(values))
                 return np.copysign(away, values)
             case _:
-                found = {"rz": np.trunc, "ru": np.ceil, "rd": np.floor}[mode](values)
-                return np.copysign(found, values)
+                directed = {"rz": np.trunc, "ru": np.ceil, "rd": np.floor}[mode](values)
+                return np.copysign(directed, values)
 
 
 def codes_for(name: str, bits: int) -> np.ndarray:
@@ -432,8 +432,8 @@ def codes_for(name: str, bits: int) -> np.ndarray:
     )
     anything = source.integers(0, 1 << 32, 20000, dtype=np.uint32)
     small = source.uniform(-70000, 70000, 20000).astype(np.float32).view(np.uint32)
-    found = np.concatenate([special, anything, small, near.view(np.uint32)])
-    return np.resize(found, -(-found.size // 64) * 64)
+    codes = np.concatenate([special, anything, small, near.view(np.uint32)])
+    return np.resize(codes, -(-codes.size // 64) * 64)
 
 
 @pytest.mark.parametrize("generation", BOTH)
@@ -463,9 +463,9 @@ def test_both_results_against_exact_arithmetic(generation: str, mode: str, name:
 def test_what_becomes_of_a_nan_is_an_option(option: str, expected: int) -> None:
     """docs/reference/tpc.md section 5 leaves NaN to integer open: a switch."""
     chip = with_options(target("gaudi2"), {"nan_to_integer": option})
-    found = prepare(instruction("nearbyint.f32 cnvrt target_type=int32 rz D4, V2"), chip)
+    compute = prepare(instruction("nearbyint.f32 cnvrt target_type=int32 rz D4, V2"), chip)
     operands = OperandValues({"src_a": vector([0x7FC00000] * 64, 32)}, (INCOME[0], INCOME[1]))
-    first, second = found(operands, state()).result
+    first, second = compute(operands, state()).result
     assert set(first.view(np.uint32).tolist()) == {0x7FFFFFFF}
     assert set(second.view(np.uint32).tolist()) == {expected}
 

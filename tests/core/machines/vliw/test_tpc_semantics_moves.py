@@ -1,4 +1,4 @@
-"""PACK to MOV_G, MOV in every form, index registers, random generators."""
+"""PACK to MOV_G, the vendor's linear casts, MOV in every form, index registers, random generators."""
 
 from __future__ import annotations
 
@@ -388,11 +388,11 @@ class Machine:
         self.count = 0
 
     def run(self, line: str) -> None:
-        found = prepared(line, self.generation)
-        names = {role: str(registers[0]) for role, registers in found.registers.items()}
+        compute = prepared(line, self.generation)
+        names = {role: str(registers[0]) for role, registers in compute.registers.items()}
         income = self.registers.get(names["dest"], np.zeros(256, np.uint8))
         sources = {role: self.registers[name] for role, name in names.items() if role != "dest"}
-        self.registers[names["dest"]] = found(OperandValues(sources, income), state()).result  # type: ignore[assignment]
+        self.registers[names["dest"]] = compute(OperandValues(sources, income), state()).result  # type: ignore[assignment]
         self.count += 1
 
     def copy(self, to: str, of: str) -> None:

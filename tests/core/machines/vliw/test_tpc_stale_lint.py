@@ -433,9 +433,9 @@ def test_a_read_that_is_stale_on_one_path_only_is_possible() -> None:
 @pytest.mark.parametrize(("target", "needed"), [("goya", 7), ("gaudi", 7), ("gaudib", 7), ("greco", 4)])
 def test_distances_are_those_of_the_generation(target: str, needed: int) -> None:
     """docs/reference/tpc.md section 6.1, CONVERT / MOV -> ST_L_V data."""
-    place = "S0, 0x0" if target == "goya" else "0x0"
+    address = "S0, 0x0" if target == "goya" else "0x0"
     for distance in range(1, needed + 2):
-        text = mov("V0", "V1") + nops(distance - 1) + f"nop; nop; nop; st_l_v {place}, V0\n{END}"
+        text = mov("V0", "V1") + nops(distance - 1) + f"nop; nop; nop; st_l_v {address}, V0\n{END}"
         assert verdicts(text, target) == ([(distance, True)] if distance < needed else [])
 
 

@@ -271,8 +271,8 @@ def test_bubbles_follow_a_taken_jump(bubbles: int) -> None:
 
 def test_long_conversions_occupy_the_vpu_if_so_chosen() -> None:
     text = "nop; nop; convert.u8 all_lanes target_type=fp32 A0, V8; nop\n" * 3 + NOP + "nop; nop; mov V9, V8; nop\n"
-    one, per_register = chip("greco"), chip("greco", all_lanes_cycles="per_register")
-    assert [e.start for e in timed(text, one).executions] == [0, 1, 2, 3, 4]
+    at_once, per_register = chip("greco"), chip("greco", all_lanes_cycles="per_register")
+    assert [e.start for e in timed(text, at_once).executions] == [0, 1, 2, 3, 4]
     timing = timed(text, per_register)
     assert [e.start for e in timing.executions] == [0, 4, 8, 9, 12]  # the empty bundle needs no VPU
     assert causes(timing, "VPU")["initiation interval"] == 3 + 3 + 2
