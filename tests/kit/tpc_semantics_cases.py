@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -11,11 +12,13 @@ from oracle_formats import FLOATS, INTS, fmt
 
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import TpcInstruction
-from castsim.machines.vliw.semantics import PreparedInstruction, prepare
+from castsim.machines.vliw.plans import prepare
+from castsim.machines.vliw.semantics import PreparedInstruction
 from castsim.machines.vliw.semantics.operands import Effects, OperandValues, State
 from castsim.targets.vliw import VliwTarget
 
 POLYNOMIAL = 0x800002CC
+MODES = ("RHNE", "RZ", "RU", "RD")
 SLOTS = ("load", "spu", "vpu", "store")
 SPELLED = TARGET_SPELLINGS
 
@@ -45,6 +48,10 @@ def run(
     """Run one instruction; `chip` stands in for the generation when its options are changed."""
     found = prepared(text, generation, slot) if chip is None else prepare(instruction(text, generation, slot), chip)
     return found(OperandValues(sources, income, predicate), machine or state())
+
+
+def machine_in(mode: str, generation: str = "gaudi2") -> State:
+    return state({"round": target(generation).convert_rounding.modes[mode.lower()].code})
 
 
 def vector(codes: Any, bits: int) -> np.ndarray:
@@ -99,6 +106,15 @@ def samples(name: str) -> tuple[int, ...]:
         special = [row.inf, row.inf + 1, row.max_code, 0x7FFF, 0x8000, 0xFFFF, 1, 0]  # type: ignore[union-attr,operator]
         some = [*special, *picked, *rng.integers(0, 1 << 16, 256).tolist()]
     return tuple(int(code) for code in some[:256])
+
+
+def every_code(name: str) -> Iterator[np.ndarray]:
+    """Vectors of all codes of 8 and 16 bits; of 32 bits the samples."""
+    bits = fmt(name).bits
+    some = np.asarray(samples(name) if bits == 32 else range(1 << bits))
+    lanes = 2048 // bits
+    for start in range(0, some.size, lanes):
+        yield np.resize(some[start : start + lanes], lanes)
 
 
 FLOAT_TYPES = ("f32", "bf16", "f16", "f8_143", "f8_152")

@@ -125,7 +125,6 @@ def test_equal_sizes_ask_nobody(how: str, tmp_path: Path):
         assert not of_kind(found.warnings, WarningKind.REGION)
 
 
-# ------------------------------------- what the library refuses in debug builds only runs over the destination's region
 TARGETS = ("a2a3", "a5")
 ARGUMENTS = "%x: !pto.ptr<f32>, %w: !pto.ptr<f32>, %y: !pto.ptr<f32>"
 
@@ -196,7 +195,6 @@ def test_extents_that_only_the_run_knows_are_not_compared(target: str, tmp_path:
         computed(program("tmul", (12, 60), (16, 64), dynamic=False), target, tmp_path)
 
 
-# ------------------------------------------------------------------------------------------------- rows that overlap
 def broadcast(address: int) -> str:
     """x (16 x 64) times a column whose 16 elements lie from a byte of the destination on."""
     whole, column = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"

@@ -17,7 +17,6 @@ from kit.engine_trees import load, lowered, program, singly, store
 from kit.paths import TESTS
 from tools.accuracy.test_accuracy_operations import RULE, timed
 
-from castsim import run
 from castsim.engines import simulate
 from castsim.execution.pipe_operations import (
     FlagSignal,
@@ -36,7 +35,6 @@ from castsim.targets.description import with_cores, with_options
 from castsim.targets.loader import SHIPPED, Target, load_target
 from castsim.tools.accuracy.accuracy_assessment import assess_row
 from castsim.tools.accuracy.measured_rows import MeasuredRow, read_table
-from castsim.tools.estimate.tile_estimates import estimate_load
 
 HERE = TESTS
 A2A3, A5 = load_target("a2a3"), load_target("a5")
@@ -51,7 +49,6 @@ def alone(transfer: Transfer, target: Target, engine: str = "event") -> int:
     return simulate(singly(transfer), target, engine=engine).total - 1
 
 
-# ---------------------------------------------------------------------------------------------------------- A2 and A3
 @ENGINES
 @pytest.mark.parametrize("row", [row for row in MEASURED if row["target"] == "a2a3" and row["cores"] == "1"])
 def test_fitted_points_of_chips(row: Mapping[str, str], engine: str) -> None:
@@ -171,14 +168,6 @@ def test_what_a_launch_touches_on_all_cores_decides_where_it_is(touched: int, op
         assert touched * 2**20 / cycles * 1.85 / 1000 == pytest.approx(float(terabytes), rel=0.05)
 
 
-def test_bytes_that_are_loaded_again_are_touched_once() -> None:
-    x = Access(GlobalSpace.of("x"), 0, 4096, write=False)
-    tree = program(*[lowered(0, load(0, 4096), accesses=(x,))] * 5)
-    assert (moved_bytes(tree), touched_bytes(tree)) == (5 * 4096, 4096)
-    rows = Access(GlobalSpace.of("x"), 0, 100 * 4096 - 3840, write=False, runs=((100, 4096),))
-    assert touched_bytes(program(lowered(0, load(0, 256), accesses=(rows,)))) == 100 * 256
-
-
 LAUNCHES = read_table(SHIPPED / "a5_measured_launches.csv").rows
 
 
@@ -189,31 +178,11 @@ def test_launches_on_silicon(row: MeasuredRow) -> None:
     assert abs(error) <= 12 or (row.label, row.cells["micros"]) == ("launch MXFP4", "8.61")
 
 
-@pytest.mark.parametrize("fast", [True, False])
-def test_pair_and_alone_differ_while_the_part_of_the_total_exceeds_the_path(fast: bool) -> None:
-    """A path of 50 bytes a cycle is 33.5 parts of 1676; with 57.5 for stores, 15.6."""
-    kind, limit = (streams(9, 0), 34) if fast else (streams(9, 9), 16)
-    for cores in (2, limit - 4, limit + 1, 72):
-        pair, alone_ = (
-            simulate(singly(*kind), with_options(A5, {"cores": cores, "transfer_sharing": sharing})).total
-            for sharing in ("pair", "alone")
-        )
-        assert (pair > 1.02 * alone_) == (cores < limit), cores
-
-
-def test_more_cores_never_make_a_transfer_shorter() -> None:
-    for make in (load, store):
-        for size in (64, 8192, 65536):
-            taken = [alone(make(0, size), with_cores(A2A3, cores)) for cores in range(1, 49)]
-            assert taken == sorted(taken)
-
-
 def test_the_older_convention_belongs_to_the_judged_rows() -> None:
     assert alone(load(0, 65536), A2A3.measured_as("transfers")) == 776
     assert alone(load(0, 65536), A2A3) == 207 + 1150
 
 
-# ----------------------------------------------------------------------------------------------------------------- A5
 SHARING = {  # start-up and bytes per cycle of loads, then of stores; least cycles of each
     "pair": ((90, 50, 13), (180, Fraction(115, 2), 10)),
     "alone": ((90, 100, 13), (180, 115, 10)),
@@ -247,39 +216,6 @@ def test_rows_that_lie_apart_move_in_whole_transactions(width: int, moved: int, 
     assert alone(apart(width, 1, 4096), A5, engine) == 90 + max(13, floor(Fraction(width, 50) + Fraction(1, 2)))
 
 
-@ENGINES
-def test_successive_transfers_overlap_but_for_their_bytes(engine: str) -> None:
-    """5000 bytes are 100 cycles of a load; of a store 86.96, rounded up. Each is issued a cycle after the other."""
-    loads = simulate(singly(*[load(0, 5000) for _ in range(4)]), A5, engine=engine)
-    assert [operation.end for operation in loads.operations] == [191, 291, 391, 491]
-    stores = simulate(singly(*[store(0, 5000) for _ in range(3)]), A5, engine=engine)
-    assert [operation.end for operation in stores.operations] == [1 + 87 + 180, 1 + 174 + 180, 1 + 261 + 180]
-    pipe = {str(cause): cycles for cause, cycles in stores.pipes["MTE3"].causes.items() if cycles}
-    assert pipe == {"empty": 1, "busy": 261, "memory latency": 180}
-
-
-@ENGINES
-def test_memory_is_asked_as_soon_as_a_transfer_could_begin(engine: str) -> None:
-    """A load issued 50 cycles after another, whose 13 cycles of bytes end at 104, is answered at 51 + 1 + 90."""
-    late = [ScalarWork("arithmetic") for _ in range(50)]
-    found = simulate(singly(load(0, 32), *late, load(64, 32)), A5, engine=engine)
-    assert [operation.end for operation in found.operations if operation.pipe == "MTE2"] == [104, 52 + 90 + 13]
-    # Behind a barrier, or a flag, memory is asked no earlier.
-    fenced = simulate(singly(load(0, 5000), PipeBarrier("MTE2"), load(64, 5000)), A5, engine=engine)
-    assert fenced.total == 191 + 90 + 100
-    flagged = (load(0, 5000), Placeholder("op", "V", 150), FlagSignal("V", "MTE2", 0), FlagWait("MTE2", "V", 0))
-    told = simulate(singly(*flagged, load(64, 5000)), A5, engine=engine)
-    assert told.total == 2 + 150 + 90 + 100  # the placeholder is issued second, and ends at 152
-
-
-@ENGINES
-def test_a_flag_behind_a_store_waits_for_memory(engine: str) -> None:
-    flag = FlagSignal("MTE3", "MTE2", 0), FlagWait("MTE2", "MTE3", 0)
-    found = simulate(singly(store(0, 5000), *flag, load(0, 5000)), A5, engine=engine)
-    assert found.total == 1 + 87 + 180 + 90 + 100
-
-
-# ------------------------------------------------------------------------------------------------------ whole kernels
 LOADS = {
     1: "tabs tnot trelu tneg tlog tadds tmaxs tmins tshls tshrs trecip tcmps ttrans",
     2: "tadd tsub tmul tmax tmin tand tdiv taxpy tpartadd tpartmul tpartmax tpartmin tcmp",
@@ -353,20 +289,43 @@ def test_rates_of_the_simulator() -> None:
             assert abs(error) < (0.01 if row["fitted"] == "yes" else 0.19), row
 
 
-# ------------------------------------------------------------------------------------------------------- cores at work
-def test_cores_are_given_to_runs_and_estimates() -> None:
-    program = HERE.parent / "programs" / "bank_conflict.pto"
-    one, many = (run(program, "a2a3", timing_only=True, cores=cores).cycles for cores in (1, 48))
-    assert one == run(program, "a2a3", timing_only=True).cycles < many
-    shared = ceil(65536 * 48 * 1.85 / 1610)
-    assert estimate_load("f32", 128, 128, target="a2a3", cores=48).cycles == 1 + 207 + shared
-
-
 @pytest.mark.parametrize("cores", [0, -1, 49, "x", "", "1.5", True, "٣", 10**30])
 def test_cores_that_are_none_are_refused(cores: int | str) -> None:
     with pytest.raises(CastsimError) as caught:
         with_cores(A2A3, cores)
     assert tuple(caught.value.legal) == ("1 to 48",)
+
+
+@ENGINES
+def test_successive_transfers_overlap_but_for_their_bytes(engine: str) -> None:
+    """5000 bytes are 100 cycles of a load; of a store 86.96, rounded up. Each is issued a cycle after the other."""
+    loads = simulate(singly(*[load(0, 5000) for _ in range(4)]), A5, engine=engine)
+    assert [operation.end for operation in loads.operations] == [191, 291, 391, 491]
+    stores = simulate(singly(*[store(0, 5000) for _ in range(3)]), A5, engine=engine)
+    assert [operation.end for operation in stores.operations] == [1 + 87 + 180, 1 + 174 + 180, 1 + 261 + 180]
+    pipe = {str(cause): cycles for cause, cycles in stores.pipes["MTE3"].causes.items() if cycles}
+    assert pipe == {"empty": 1, "busy": 261, "memory latency": 180}
+
+
+@ENGINES
+def test_memory_is_asked_as_soon_as_a_transfer_could_begin(engine: str) -> None:
+    """A load issued 50 cycles after another, whose 13 cycles of bytes end at 104, is answered at 51 + 1 + 90."""
+    late = [ScalarWork("arithmetic") for _ in range(50)]
+    delayed = simulate(singly(load(0, 32), *late, load(64, 32)), A5, engine=engine)
+    assert [operation.end for operation in delayed.operations if operation.pipe == "MTE2"] == [104, 52 + 90 + 13]
+    # Behind a barrier, or a flag, memory is asked no earlier.
+    fenced = simulate(singly(load(0, 5000), PipeBarrier("MTE2"), load(64, 5000)), A5, engine=engine)
+    assert fenced.total == 191 + 90 + 100
+    flagged = (load(0, 5000), Placeholder("op", "V", 150), FlagSignal("V", "MTE2", 0), FlagWait("MTE2", "V", 0))
+    signalled = simulate(singly(*flagged, load(64, 5000)), A5, engine=engine)
+    assert signalled.total == 2 + 150 + 90 + 100  # the placeholder is issued second, and ends at 152
+
+
+@ENGINES
+def test_a_flag_behind_a_store_waits_for_memory(engine: str) -> None:
+    flag = FlagSignal("MTE3", "MTE2", 0), FlagWait("MTE2", "MTE3", 0)
+    timing = simulate(singly(store(0, 5000), *flag, load(0, 5000)), A5, engine=engine)
+    assert timing.total == 1 + 87 + 180 + 90 + 100
 
 
 def test_a_target_without_cores_says_so() -> None:

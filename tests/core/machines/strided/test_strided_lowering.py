@@ -13,20 +13,18 @@ from kit.strided_model import SIZE, Cast, repeat_shape
 
 from castsim import cast, run
 from castsim.execution.tree import TileCast
-from castsim.isa.errors import IllegalError, ScratchError
+from castsim.isa.errors import IllegalError, ScratchError, TileError
 from castsim.isa.formats import Overflow, Rounding, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
-from castsim.machines.strided.plan import plan_cast, scratch_need
+from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.strided_instructions import (
     BitwiseAnd,
-    Conversion,
     DuplicateCode,
 )
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
 
 
-# ---------------------------------------------------------------------------------------------------- head and tail
 def test_head_and_tail() -> None:
     # f32 -> f16, 3 x 130 in tiles of 144 columns: E = 64, nRep = 2, nRem = 2. Row pitches 576 and 288 bytes, that is
     # 18 and 9 blocks. Head: one call of 2 repeats per row, strides 8 and 4. Tail: column 128, one repeat per row.
@@ -38,44 +36,6 @@ def test_head_and_tail() -> None:
     ]  # fmt: skip
 
 
-def test_rows_are_never_merged() -> None:
-    # docs/reference/a2a3.md section 2.3: a tile with C = E costs R calls of one repeat each, although its rows
-    # are contiguous.
-    model = Cast("f32", "f16", 4, 64, 64, 0, 65536)
-    head = [f"vconv_f322f16r 1x64 {65536 + 128 * row}+4 <- {256 * row}+8" for row in range(4)]
-    assert texts(model) == [CTRL_ON, *head, CTRL_ON]
-
-
-def test_scaled_conversion_writes_its_scale_before_every_call() -> None:
-    # i32 -> f16, 2 x 66: 1.0 as f16 is 0x3C00. Pitches 80 * 4 = 320 bytes = 10 blocks, 160 bytes = 5 blocks.
-    model = Cast("i32", "f16", 2, 66, 80, 0, 65536, mode="floor")
-    before = ["deqscale 0x3c00", "barrier V"]
-    assert texts(model) == [
-        CTRL_ON, *before, "vconv_deq 1x64 65536+4 <- 0+8", *before, "vconv_deq 1x64 65696+4 <- 320+8", "mask 2",
-        *before, "vconv_deq 2x2 65664+5 <- 256+10", "mask 128", CTRL_ON,
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("rows", [0, 1, 2, 254, 255, 256, 300, 511])
-@pytest.mark.parametrize("pair", [("f32", "f16"), ("f16", "u8"), ("i64", "f32")], ids="-".join)
-def test_number_of_calls_and_repeats(pair: tuple[str, str], rows: int) -> None:
-    per = repeat_shape(*pair)[0]
-    for cols in (0, 1, per - 1, per, per + 1, 2 * per, 3 * per + per // 2):
-        declared = -(-max(cols, 1) // 32) * 32
-        if max(rows, 1) * declared * (SIZE[pair[0]] + SIZE[pair[1]]) > 196_608:
-            continue
-        whole, rest = divmod(cols, per)
-        issue = lower(Cast(*pair, rows, cols, declared, 0, max(rows, 1) * declared * SIZE[pair[0]]))
-        operations = calls(issue)
-        # docs/reference/a2a3.md section 6.1: two CTRL writes, two mask writes if there is a tail, nothing
-        # else but the conversions.
-        assert len(issue) - len(operations) == 2 + (2 if rest and rows else 0)
-        # Head R x ceil(nRep / 255), tail ceil(R / 255); repeats R x nRep + R if there is a tail.
-        assert len(operations) == rows * -(-whole // 255) + (-(-rows // 255) if rest else 0)
-        assert sum(operation.repeats for operation in operations) == rows * whole + (rows if rest else 0)
-
-
-# ------------------------------------------------------------------------------------------------- control and policy
 @pytest.mark.parametrize("pair", oracle_a2a3.legal_pairs(), ids="-".join)
 def test_control_register_brackets_the_cast(pair: tuple[str, str]) -> None:
     for saturation, with_tmp in product((None, "on", "off"), (False, True)):
@@ -109,32 +69,6 @@ def test_mnemonic_and_mode(pair: tuple[str, str]) -> None:
             assert bool(plan.warnings) == (not honoured)
 
 
-def test_actions() -> None:
-    def action(src: str, dst: str) -> tuple[bool, int | None]:
-        found = calls(lower(Cast(src, dst, 1, 2, 32, 0, 65536)))[0].action
-        assert isinstance(found, Conversion)
-        return found.integral, found.scale
-
-    assert action("f32", "f32") == (True, None)
-    assert action("i32", "f32") == (False, None)
-    assert action("i32", "f16") == (False, 0x3C00)
-
-
-def test_saturation_asked_in_vain_is_reported() -> None:
-    lowered = LOWERER.cast(tile_cast(Cast("f32", "i32", 1, 2, 32, 0, 65536, saturation="off")))
-    assert any("OFF is ignored" in warning for warning in lowered.warnings)
-    lowered = LOWERER.cast(tile_cast(Cast("f32", "i32", 1, 2, 32, 0, 65536, TMP, saturation="off"), 32))
-    assert not lowered.warnings
-
-
-def test_pair_outside_the_table_names_the_legal_ones() -> None:
-    with pytest.raises(IllegalError, match="f32 -> i8") as caught:
-        LOWERER.cast(TileCast(tile("a", "f32", 1, 32, 0), tile("b", "i8", 1, 32, 1024), None, None, None, SPAN))
-    assert {"f32 -> f16", "f32 -> i16"} <= set(caught.value.legal)
-    assert caught.value.span is SPAN
-
-
-# ------------------------------------------------------------------------------------------------ scratch sequences
 def test_sequence_a() -> None:
     # f32 -> i16 OFF with tmp, 3 x 66 in tiles of 80 columns: head calls of one repeat at stride 8, then the tail:
     # 3 rows at the source pitch of 320 bytes = 10 blocks, on both sides of tmp; destination pitch 160 bytes = 5.
@@ -196,18 +130,6 @@ def test_sequence_c() -> None:
     assert sum(isinstance(operation.action, BitwiseAnd) for operation in operations) == 4
 
 
-# ----------------------------------------------------------------------------------------------------- scratch sizes
-def test_scratch_is_needed_by_three_pairs_and_off_only() -> None:
-    for pair in oracle_a2a3.legal_pairs():
-        for saturation in (None, Saturation.ON, Saturation.OFF):
-            plan = plan_cast(A2A3, *map(format_named, pair), None, saturation, scratch=True)
-            off = saturation is not Saturation.ON
-            needs = pair in oracle_a2a3.TMP_BACKED and off
-            assert bool(scratch_need(plan, A2A3.repeat, 2, 70, 96).total) == needs
-        plan = plan_cast(A2A3, *map(format_named, pair), None, Saturation.OFF, scratch=False)
-        assert scratch_need(plan, A2A3.repeat, 2, 70, 96).total == 0
-
-
 @pytest.mark.parametrize(
     ("pair", "shape", "given", "missing"),
     [
@@ -225,16 +147,6 @@ def test_scratch_too_small_names_the_missing_bytes(pair, shape, given, missing) 
     assert str(given) in caught.value.message
     assert str(given + missing) in caught.value.message
     LOWERER.cast(tile_cast(model, given + missing))
-
-
-# ------------------ control state that a kernel finds or a description changes: count masks, the dequantisation scale
-
-
-def test_casts_are_refused_while_masks_are_counts():
-    target = with_options(load_target("a2a3"), {"count_mask_at_start": "1"})
-    with pytest.raises(IllegalError, match="read the lane masks of a cast as counts") as error:
-        run(PROGRAMS / "f32_to_f16.pto", target, timing_only=True)
-    assert error.value.span is not None
 
 
 @pytest.mark.parametrize(
@@ -256,3 +168,77 @@ def test_a_dequantisation_scale_other_than_one(code, scale, tmp_path):
     array = np.resize(values, (8, 128)).astype(np.int32)
     result = run(PROGRAMS / "i32_to_f16_deq.pto", target, inputs={"src": array})
     assert np.array_equal(result.outputs["dst"], wanted_of_array)
+
+
+def lower_cast(src: object, dst: object, tmp: object = None, **asked: object) -> None:
+    LOWERER.cast(TileCast(src, dst, tmp, asked.get("mode"), asked.get("saturation"), SPAN))
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "message"),
+    [
+        (tile("a", "f32", 2, 20, 0), tile("b", "f16", 2, 20, 4096), "80 bytes per line, not a multiple of 32"),
+        (tile("a", "f32", 2, 32, 16), tile("b", "f16", 2, 32, 4096), "byte 16, which is not 32-byte aligned"),
+        (tile("a", "f32", 2, 32, 196_608 - 224), tile("b", "f16", 2, 32, 0), "32 bytes past the end"),
+        (tile("a", "f32", 2, 32, -32), tile("b", "f16", 2, 32, 4096), "takes bytes -32"),
+        (tile("a", "f32", 2, 32, 0, (3, 32)), tile("b", "f16", 2, 32, 4096, (3, 32)), "3 x 32 exceeds 2 x 32"),
+        (tile("a", "f32", 2, 32, 0), tile("b", "f16", 2, 64, 4096), "valid region of %a is 2 x 32, of %b 2 x 64"),
+        (tile("a", "f32", 2, 32, 0, (1, 32)), tile("b", "f16", 2, 32, 4096), "valid region of %a is 1 x 32"),
+        (tile("a", "f16", 2, 32, 0, (2, 31)), tile("b", "i4", 2, 32, 4096, (2, 31)), "must be even"),
+        (tile("a", "f32", 2, 32, 0), tile("b", "f16", 2, 32, 128), "partly overlaps"),
+        (tile("a", "f16", 2, 32, 0), tile("b", "f32", 2, 32, 0), "partly overlaps"),
+    ],
+)
+def test_tiles_that_do_not_fit(src: object, dst: object, message: str) -> None:
+    with pytest.raises(TileError, match=message):
+        lower_cast(src, dst)
+
+
+def test_scaled_conversion_writes_its_scale_before_every_call() -> None:
+    # i32 -> f16, 2 x 66: 1.0 as f16 is 0x3C00. Pitches 80 * 4 = 320 bytes = 10 blocks, 160 bytes = 5 blocks.
+    model = Cast("i32", "f16", 2, 66, 80, 0, 65536, mode="floor")
+    before = ["deqscale 0x3c00", "barrier V"]
+    assert texts(model) == [
+        CTRL_ON, *before, "vconv_deq 1x64 65536+4 <- 0+8", *before, "vconv_deq 1x64 65696+4 <- 320+8", "mask 2",
+        *before, "vconv_deq 2x2 65664+5 <- 256+10", "mask 128", CTRL_ON,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 254, 255, 256, 300, 511])
+@pytest.mark.parametrize("pair", [("f32", "f16"), ("f16", "u8"), ("i64", "f32")], ids="-".join)
+def test_number_of_calls_and_repeats(pair: tuple[str, str], rows: int) -> None:
+    per = repeat_shape(*pair)[0]
+    for cols in (0, 1, per - 1, per, per + 1, 2 * per, 3 * per + per // 2):
+        declared = -(-max(cols, 1) // 32) * 32
+        if max(rows, 1) * declared * (SIZE[pair[0]] + SIZE[pair[1]]) > 196_608:
+            continue
+        whole, rest = divmod(cols, per)
+        issue = lower(Cast(*pair, rows, cols, declared, 0, max(rows, 1) * declared * SIZE[pair[0]]))
+        operations = calls(issue)
+        # docs/reference/a2a3.md section 6.1: two CTRL writes, two mask writes if there is a tail, nothing
+        # else but the conversions.
+        assert len(issue) - len(operations) == 2 + (2 if rest and rows else 0)
+        # Head R x ceil(nRep / 255), tail ceil(R / 255); repeats R x nRep + R if there is a tail.
+        assert len(operations) == rows * -(-whole // 255) + (-(-rows // 255) if rest else 0)
+        assert sum(operation.repeats for operation in operations) == rows * whole + (rows if rest else 0)
+
+
+def test_saturation_asked_in_vain_is_reported() -> None:
+    lowered = LOWERER.cast(tile_cast(Cast("f32", "i32", 1, 2, 32, 0, 65536, saturation="off")))
+    assert any("OFF is ignored" in warning for warning in lowered.warnings)
+    lowered = LOWERER.cast(tile_cast(Cast("f32", "i32", 1, 2, 32, 0, 65536, TMP, saturation="off"), 32))
+    assert not lowered.warnings
+
+
+def test_pair_outside_the_table_names_the_legal_ones() -> None:
+    with pytest.raises(IllegalError, match="f32 -> i8") as caught:
+        LOWERER.cast(TileCast(tile("a", "f32", 1, 32, 0), tile("b", "i8", 1, 32, 1024), None, None, None, SPAN))
+    assert {"f32 -> f16", "f32 -> i16"} <= set(caught.value.legal)
+    assert caught.value.span is SPAN
+
+
+def test_casts_are_refused_while_masks_are_counts():
+    target = with_options(load_target("a2a3"), {"count_mask_at_start": "1"})
+    with pytest.raises(IllegalError, match="read the lane masks of a cast as counts") as error:
+        run(PROGRAMS / "f32_to_f16.pto", target, timing_only=True)
+    assert error.value.span is not None

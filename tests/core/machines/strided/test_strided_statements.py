@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from core.machines.strided.strided_programs import SIZE, counted, executed, program, statement
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kit.expand_works import Case
@@ -18,10 +18,93 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.strided_statements import STRIDED_ROWS
-from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
+from castsim.isa.pto.types import element_spelling
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.running.loaded import LoadRequest
 from castsim.tools.expand.expansion import expand
+
+SIZE = 1 << 16
+"""Bytes of the buffer that go in and out."""
+
+
+def program(body: str) -> str:
+    """Return a program that loads the first bytes of the buffer, runs `body`, and stores them.
+
+    `%pNAME` such as `%f32_512` are pointers: element and byte address. `%cN` are 64-bit constants.
+    """
+    words = sorted(set(re.findall(r"%\w+", body)))
+    lines = []
+    for word in words:
+        name = word[1:]
+        if name[0] == "c" and name[1:].lstrip("m").isdecimal():
+            value = name[1:].replace("m", "-")
+            lines.append(f"{word} = arith.constant {value} : i64")
+        elif "_" in name:
+            element, _, address = name.rpartition("_")
+            lines.append(f"%at_{name} = arith.constant {address} : i64")
+            lines.append(f"{word} = pto.castptr %at_{name} : i64 -> !pto.ptr<{element_spelling(element)}, ub>")
+    made = "\n    ".join([*lines, body])
+    return f"""
+module attributes {{pto.target_arch = "a2a3"}} {{
+  func.func @k(%x: !pto.ptr<ui8, gm>, %y: !pto.ptr<ui8, gm>) attributes {{pto.kernel}} {{
+    %first = arith.constant 0 : i64
+    %size = arith.constant {SIZE} : i64
+    %once = arith.constant 1 : i64
+    %whole = pto.castptr %first : i64 -> !pto.ptr<ui8, ub>
+    pto.mte_gm_ub %x, %whole, %first, %size nburst(%once, %size, %size) : !pto.ptr<ui8, gm>, !pto.ptr<ui8, ub>, i64, i64, i64, i64, i64
+    pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+    pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+    {made}
+    pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+    pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+    pto.mte_ub_gm %whole, %y, %size nburst(%once, %size, %size) : !pto.ptr<ui8, ub>, !pto.ptr<ui8, gm>, i64, i64, i64, i64
+    pto.barrier #pto.pipe<PIPE_ALL>
+    return
+  }}
+}}
+"""  # noqa: E501
+
+
+def pointer(element: str, address: int) -> tuple[str, str]:
+    """Return the name and the type of a pointer that `program` defines."""
+    return f"%{element}_{address}", f"!pto.ptr<{element_spelling(element)}, ub>"
+
+
+def statement(
+    name: str,
+    dst: tuple[str, int] | list[tuple[str, int]] | None,
+    *sources: tuple[str, int] | str,
+    more: str = "",
+) -> str:
+    """Return the text of a statement; pointers are (element, address), scalars are `%name : type`."""
+    given = [pointer(*each) if isinstance(each, tuple) else tuple(each.split(" : ")) for each in sources]
+    text = f"pto.strided.{name}"
+    if given:
+        text += f" ins({', '.join(name for name, _ in given)} : {', '.join(kind for _, kind in given)})"
+    made = [pointer(*each) for each in (dst if isinstance(dst, list) else [dst] if dst else [])]
+    if made:
+        text += f" outs({', '.join(name for name, _ in made)} : {', '.join(kind for _, kind in made)})"
+    return f"{text} {more}".rstrip()
+
+
+def executed(tmp_path: Path, body: str, buffer: np.ndarray, **options: object) -> np.ndarray:
+    """Return the bytes of the buffer after a body."""
+    file = tmp_path / "k.pto"
+    file.write_text(program(body))
+    given = np.zeros(SIZE, np.uint8)
+    raw = np.ascontiguousarray(buffer).view(np.uint8).reshape(-1)
+    given[: raw.size] = raw
+    found = run(file, inputs={"x": given}, **options)
+    return found.outputs["y"]
+
+
+def counted(count: int, body: str) -> str:
+    """Return a body in count mode, between its switches."""
+    return (
+        f"pto.strided.set_mask_count\npto.strided.set_vector_mask ins(%c0, %c{count} : i64, i64)\n{body}\n"
+        "pto.strided.set_mask_norm\npto.strided.set_vector_mask ins(%cm1, %cm1 : i64, i64)"
+    )
+
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BINARY = {"vadd": np.add, "vsub": np.subtract, "vmul": np.multiply, "vmax": np.maximum, "vmin": np.minimum}
@@ -29,7 +112,6 @@ DST, ONE, TWO = 32768, 0, 16384
 
 
 def noise(dtype: str, seed: int) -> np.ndarray:
-    """A buffer full of small numbers."""
     numbers = np.random.default_rng(seed).normal(size=SIZE // np.dtype(dtype).itemsize) * 8
     return numbers.astype(dtype)
 
@@ -113,22 +195,6 @@ def _rounds(name: str) -> bool:
     return name in _stems()
 
 
-def test_integers_keep_low_bits_where_control_says_so(tmp_path: Path) -> None:
-    given_ = np.array([70000, -70000, 5], "<i4")
-    body = "%off = arith.constant 576460752303423488 : i64\npto.set_ctrl %off : i64\n"  # bit 59
-    body += statement("vconv_s322s16", ("i16", DST), ("i32", ONE))
-    found = executed(tmp_path, body, given_).view("<i2")[DST // 2 :][:3]
-    assert found.tolist() == given_.astype("<i2").tolist()
-
-
-def test_the_scale_of_a_dequantisation(tmp_path: Path) -> None:
-    given_ = np.arange(-32, 32, dtype="<i4")
-    body = "%s = arith.constant 0.25 : f16\npto.strided.set_deqscale ins(%s : f16)\n"
-    body += statement("vconv_deq", ("f16", DST), ("i32", ONE))
-    found = executed(tmp_path, body, given_).view("<f2")[DST // 2 :][:64]
-    assert same(found, (given_ * 0.25).astype("<f2"))
-
-
 @pytest.mark.parametrize(("name", "function"), [("vcmax", np.argmax), ("vcmin", np.argmin)])
 @pytest.mark.parametrize("order", ["value_index", "index_value", "value", "index"])
 def test_extremes_with_their_lanes(name: str, function: object, order: str, tmp_path: Path) -> None:
@@ -208,17 +274,6 @@ def test_spreads_gathers_and_keeps(tmp_path: Path) -> None:
     assert same(executed(tmp_path, text, given_).view("<f4")[place:][: kept.size], kept)
 
 
-@pytest.mark.parametrize("element", ["i16", "f16", "f32", "u32"])
-def test_blocks_at_offsets(element: str, tmp_path: Path) -> None:
-    """`vgatherb` copies the eight blocks of 32 bytes whose byte offsets its second operand holds, of any element."""
-    generator = np.random.default_rng(5)
-    buffer, offsets = generator.integers(0, 256, SIZE, np.uint8), 32 * generator.integers(0, 60, 8)
-    buffer[TWO : TWO + 32] = offsets.astype("<u4").view(np.uint8)
-    after = executed(tmp_path, statement("vgatherb", (element, DST), ("u32", TWO), (element, ONE)), buffer)
-    blocks = [buffer[ONE + offset : ONE + offset + 32] for offset in offsets]
-    assert np.array_equal(after[DST : DST + 256], np.concatenate(blocks))
-
-
 def test_accumulating_and_scalar_instructions(tmp_path: Path) -> None:
     given_ = np.rint(noise("<f4", 17))
     given_[given_ == 0] = 4
@@ -240,65 +295,10 @@ def test_accumulating_and_scalar_instructions(tmp_path: Path) -> None:
     assert same(found, np.maximum(one + two, np.float32(0)).astype("<f2"))
 
 
-def test_tile_operations_and_run_time_repeats_stand_beside_statements(tmp_path: Path) -> None:
-    given_, tile = noise("<f4", 19), "!pto.tile_buf<vec, 4x64xf32>"
-    body = f"""%t = pto.alloc_tile addr = %c{TWO} : {tile}
-    %u = pto.alloc_tile addr = %c{DST} : {tile}
-    pto.texp ins(%t : {tile}) outs(%u : {tile})
-    pto.barrier #pto.pipe<PIPE_V>
-    %n = arith.constant 3 : index
-    """
-    body += statement("vabs", ("f32", ONE), ("f32", DST), "%n : index")
-    wanted = given_[: 3 * 64].copy()
-    wanted[:] = np.exp(given_[TWO // 4 :][: 3 * 64].astype("<f8"))
-    found = executed(tmp_path, body, given_).view("<f4")
-    assert same(found[: 3 * 64], wanted) and same(found[3 * 64 :][:64], given_[3 * 64 :][:64])
-
-
-# ----------------------------------------------------------------------------------------------------------- cycles
-
-
 def cycles(tmp_path: Path, body: str, **options: object) -> int:
     file = tmp_path / "k.pto"
     file.write_text(program(body))
     return run(file, timing_only=True, **options).cycles  # type: ignore[arg-type]
-
-
-def test_a_count_takes_as_many_repeats_as_it_needs(tmp_path: Path) -> None:
-    """Counts of 1,984 and 2,000 f32 are 31 and 32 repeats: one more, where a tile of 1 x 2000 takes a masked tail."""
-    casts = [
-        counted(count, statement("vconv_f322bf16r", ("bf16", 131072), ("f32", ONE))) for count in (1984, 2000, 2048)
-    ]
-    less, more, whole = (cycles(tmp_path, body) for body in casts)
-    assert less + 1 == more == whole
-    sums = [counted(count, statement("vabs", ("f32", 131072), ("f32", ONE))) for count in (1984, 2000, 2048)]
-    less, more, whole = (cycles(tmp_path, body) for body in sums)
-    assert less + 1 == more == whole
-
-
-def test_a_repeat_a_cycle_and_the_price_of_masks_and_barriers(tmp_path: Path) -> None:
-    def text(repeats: int) -> str:
-        return statement("vabs", ("f32", DST), ("f32", ONE), more=f"{{repeats = {repeats}}}")
-
-    assert cycles(tmp_path, text(60)) - cycles(tmp_path, text(20)) == 40
-    plain = cycles(tmp_path, f"{text(20)}\n{text(20)}")
-    masked = cycles(tmp_path, f"{text(20)}\npto.strided.set_vector_mask ins(%c64 : i64)\n{text(20)}")
-    waiting = cycles(tmp_path, f"{text(20)}\npto.barrier #pto.pipe<PIPE_V>\n{text(20)}")
-    startup = 4  # of vabs, which hides behind the instruction before (targets/a2a3_vector_timing.csv)
-    assert (masked - plain - startup, waiting - plain - startup) == (16, 12)
-
-
-def test_both_engines_agree_and_nothing_is_done_for_a_count_of_0(tmp_path: Path) -> None:
-    body = counted(777, statement("vmul", ("f16", DST), ("f16", ONE), ("f16", TWO)))
-    body += "\n" + statement("vcadd", ("f32", 49152), ("f32", ONE), more="{repeats = 9, strides = [2, 8]}")
-    assert cycles(tmp_path, body) == cycles(tmp_path, body, engine="event")
-    given_ = noise("<f4", 1)
-    none = counted(0, statement("vabs", ("f32", DST), ("f32", ONE)))
-    none += "\n" + statement("vabs", ("f32", DST), ("f32", ONE), more="{repeats = 0}")
-    assert same(executed(tmp_path, none, given_), given_)
-
-
-# ------------------------------------------------------------------------------------------------- refusals, races
 
 
 @pytest.mark.parametrize(
@@ -336,36 +336,6 @@ def test_other_chips_refuse_them(tmp_path: Path) -> None:
         run(file, timing_only=True)
 
 
-def test_dependent_statements_need_a_barrier(tmp_path: Path) -> None:
-    first = statement("vabs", ("f32", DST), ("f32", ONE), more="{repeats = 2}")
-    second = statement("vexp", ("f32", 49152), ("f32", DST), more="{repeats = 2}")
-    with pytest.raises(CastsimError, match="missing barrier: vexp on V reads ub bytes 32768"):
-        cycles(tmp_path, f"{first}\n{second}")
-    assert cycles(tmp_path, f"{first}\npto.barrier #pto.pipe<PIPE_V>\n{second}")
-    many = [text.replace("repeats = 2", "repeats = 16") for text in (first, second)]
-    assert cycles(tmp_path, "\n".join(many))  # each repeat follows 16 behind the one that it reads
-
-
-# ----------------------------------------------------------------------------------------------------- text, nodes
-
-
-def test_a_recorder_makes_nodes_without_text() -> None:
-    pointer = PointerType("f32", "ub")
-    text = program(statement("vadds", ("f32", DST), ("f32", ONE), "%first : i64").replace("i64)", "f32)"))
-    node = StridedStatement(
-        "vadds", ("d", "a", "s"), (pointer, pointer, ScalarType("f32")), destinations=1, repeats=4,
-        strides=(8, 16),
-    )  # fmt: skip
-    body = "%s = arith.constant 1.0 : f32\n" + statement(
-        "vadds", ("f32", DST), ("f32", ONE), "%s : f32", more="{repeats = 4, strides = [8, 16]}"
-    )
-    (function,) = parse(program(body), "k.pto").functions
-    found = next(each for each in function.body or () if isinstance(each, StridedStatement))
-    assert found.operands == ("f32_32768", "f32_0", "s")
-    assert (found.operand_types, found.repeats, found.strides) == (node.operand_types, node.repeats, node.strides)
-    assert "vadds" in text
-
-
 def test_every_form_prints_and_parses(tmp_path: Path) -> None:
     lines = []
     for name, row in STRIDED_ROWS.items():
@@ -383,9 +353,6 @@ def test_every_form_prints_and_parses(tmp_path: Path) -> None:
     text = print_program(parse(program("\n".join([*head, *lines])), "k.pto"))
     assert print_program(parse(text, "k.pto")) == text
     assert all(f"pto.strided.{name}" in text for name in STRIDED_ROWS)
-
-
-# ---------------------------------------------------------------------------------------------------------- expand
 
 
 def compared(file: Path, tmp_path: Path, inputs: dict[str, object], args: dict[str, float] | None = None) -> None:
@@ -459,3 +426,23 @@ def test_what_has_cycles_alone_is_refused_where_it_stands(tmp_path: Path) -> Non
     with pytest.raises(CastsimError, match=r"expand cannot write pto.trem: its lowering tells the cycles") as caught:
         expand(file, LoadRequest())
     assert caught.value.span is not None
+
+
+def test_both_engines_agree_and_nothing_is_done_for_a_count_of_0(tmp_path: Path) -> None:
+    body = counted(777, statement("vmul", ("f16", DST), ("f16", ONE), ("f16", TWO)))
+    body += "\n" + statement("vcadd", ("f32", 49152), ("f32", ONE), more="{repeats = 9, strides = [2, 8]}")
+    assert cycles(tmp_path, body) == cycles(tmp_path, body, engine="event")
+    given_ = noise("<f4", 1)
+    none = counted(0, statement("vabs", ("f32", DST), ("f32", ONE)))
+    none += "\n" + statement("vabs", ("f32", DST), ("f32", ONE), more="{repeats = 0}")
+    assert same(executed(tmp_path, none, given_), given_)
+
+
+def test_dependent_statements_need_a_barrier(tmp_path: Path) -> None:
+    first = statement("vabs", ("f32", DST), ("f32", ONE), more="{repeats = 2}")
+    second = statement("vexp", ("f32", 49152), ("f32", DST), more="{repeats = 2}")
+    with pytest.raises(CastsimError, match="missing barrier: vexp on V reads ub bytes 32768"):
+        cycles(tmp_path, f"{first}\n{second}")
+    assert cycles(tmp_path, f"{first}\npto.barrier #pto.pipe<PIPE_V>\n{second}")
+    many = [text.replace("repeats = 2", "repeats = 16") for text in (first, second)]
+    assert cycles(tmp_path, "\n".join(many))  # each repeat follows 16 behind the one that it reads

@@ -6,7 +6,6 @@ import dataclasses
 from itertools import product
 
 import numpy as np
-import oracle_a2a3
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -97,34 +96,6 @@ def test_conversion(data: st.DataObject) -> None:
     assert np.array_equal(buffer, wanted)
 
 
-def test_later_repeats_see_what_earlier_ones_wrote() -> None:
-    # Destination one repeat behind the source: repeat 0's result is what repeat 1 rounds and passes on, and so forth.
-    plan = plan_cast(A2A3, format_named("f32"), format_named("f32"), RoundMode.CEIL, None, scratch=False)
-    operation = StridedInstruction(
-        plan.mnemonic, "vconv", 4, 64, (1 << 64) - 1,
-        Stream(256, plan.dst, 1, 8), (Stream(0, plan.src, 1, 8),), plan.action,
-    )  # fmt: skip
-    buffer = np.zeros(SIZE, np.uint8)
-    numbers = buffer.view("<f4")
-    numbers[:320] = np.arange(320) / 8
-    first = np.ceil(numbers[:64].copy())
-    execute_vector(operation, buffer)
-    assert np.array_equal(numbers[64:320], np.tile(first, 4))
-
-
-def test_overlapping_results_keep_the_last() -> None:
-    # f32 -> f16, destination stride 0: all repeats land on one place.
-    plan = plan_cast(A2A3, format_named("f32"), format_named("f16"), RoundMode.RINT, None, scratch=False)
-    operation = StridedInstruction(
-        plan.mnemonic, "vconv", 3, 64, (1 << 64) - 1,
-        Stream(8192, plan.dst, 1, 0), (Stream(0, plan.src, 1, 8),), plan.action,
-    )  # fmt: skip
-    buffer = np.zeros(SIZE, np.uint8)
-    buffer.view("<f4")[:192] = np.arange(192)
-    execute_vector(operation, buffer)
-    assert buffer[8192:8320].view("<f2").tolist() == list(range(128, 192))
-
-
 @SLOW
 @given(st.data())
 def test_bitwise_and_and_duplicate(data: st.DataObject) -> None:
@@ -161,11 +132,6 @@ def test_reach_beyond_the_buffer_is_refused(end: str, mask: int) -> None:
                 execute_vector(operation, buffer)
 
 
-def test_pairs_are_legal() -> None:
-    assert set(PAIRS) <= set(oracle_a2a3.legal_pairs())
-
-
-# --------------------------------------------------------------------------------------------------- natural map
 PROVABLE = Cast("f32", "f16", 3, 130, 144, 0, 65536)
 
 
@@ -178,82 +144,6 @@ def with_stream(operation: StridedInstruction, end: str, **changes: object) -> S
     if end == "dst":
         return dataclasses.replace(operation, destination=dataclasses.replace(operation.destination, **changes))
     return dataclasses.replace(operation, sources=(dataclasses.replace(operation.sources[0], **changes),))
-
-
-def test_natural_map_of_the_right_operations() -> None:
-    found = proof(lower(PROVABLE))
-    assert found is not None
-    assert (found.repeats, found.lanes) == (3, 130)
-    assert (found.sources[0].address, found.sources[0].repeat_stride) == (0, 18)
-    assert (found.destination.address, found.destination.repeat_stride) == (65536, 9)
-
-
-@pytest.mark.parametrize("index", range(4))
-def test_natural_map_fails_for_a_missing_or_doubled_operation(index: int) -> None:
-    operations = calls(lower(PROVABLE))
-    assert proof(operations[:index] + operations[index + 1 :]) is None
-    assert proof([*operations, operations[index]]) is None
-    assert proof([]) is None
-
-
-@pytest.mark.parametrize("index", range(4))
-def test_natural_map_fails_for_another_action_mask_or_length(index: int) -> None:
-    right = calls(lower(PROVABLE))
-    ceil = calls(lower(dataclasses.replace(PROVABLE, mode="ceil")))[0].action
-    mask = right[index].mask
-    for change in (
-        {"action": ceil},
-        {"mask": mask & ~1},
-        {"mask": mask & ~2},
-        {"mask": mask >> 1 if index == 3 else (1 << 63) - 1},
-        {"lanes": right[index].lanes - 63},
-        {"repeats": right[index].repeats - 1},
-        {"repeats": right[index].repeats + 1},
-        {"sources": right[index].sources * 2},
-        {"sources": ()},
-    ):
-        wrong = list(right)
-        wrong[index] = dataclasses.replace(right[index], **change)
-        assert proof(wrong) is None, change
-
-
-@pytest.mark.parametrize("index", range(4))
-def test_natural_map_fails_for_another_format(index: int) -> None:
-    # Same width, other format: the bytes are the right ones, their meaning is not.
-    for end, fmt in (("src", "i32"), ("dst", "bf16")):
-        wrong = calls(lower(PROVABLE))
-        wrong[index] = with_stream(wrong[index], end, format=format_named(fmt))
-        assert proof(wrong) is None, (end, fmt)
-
-
-def test_natural_map_of_permuted_operations() -> None:
-    # Order does not matter where nothing overlaps.
-    assert proof(calls(lower(PROVABLE))[::-1]) is not None
-
-
-def test_natural_map_fails_for_crossed_rows() -> None:
-    first, second, *rest = calls(lower(PROVABLE))
-    crossed = [
-        with_stream(first, "src", address=second.sources[0].address),
-        with_stream(second, "src", address=first.sources[0].address),
-        *rest,
-    ]
-    assert proof(crossed) is None
-
-
-def test_natural_map_of_different_pitches() -> None:
-    model = Cast("f32", "i32", 3, 130, 144, 0, 65536, dst_declared=160)
-    assert proof(calls(lower(model)), model) is not None
-    # In place such a map moves rows onto others: all at once is not one after the other.
-    model = Cast("f32", "i32", 2, 64, 128, 0, 0, dst_declared=64)
-    assert proof(calls(lower(model)), model) is None
-
-
-def test_natural_map_in_place() -> None:
-    model = Cast("f32", "i32", 3, 130, 144, 0, 0)
-    assert proof(calls(lower(model)), model) is not None
-    narrower = Cast("f32", "f16", 2, 64, 64, 0, 0)
-    assert proof(calls(lower(narrower)), narrower) is None
 
 
 def test_random_changes_never_keep_a_wrong_proof() -> None:

@@ -133,7 +133,6 @@ def _is_read(each: Combination, refused: set[str] | None = None) -> bool:
     return True
 
 
-# ----------------------------------------------------------------------------------------------------- the text of it
 def scalar_type(element: str) -> str:
     return f"i{bits_of(element)}" if element[0] in "iu" else SPELLINGS[element]
 

@@ -13,9 +13,34 @@ from fractions import Fraction
 
 import oracle
 from core.machines.vector_function import lanes_elements as el
-from core.machines.vector_function.lanes_functions import BINARY, SCALAR, UNARY
 from core.machines.vector_function.micro_combinations import Combination, scalar_code
 from kit import lanes_model as model
+
+BINARY = {
+    "vadd": el.add,
+    "vsub": el.sub,
+    "vmul": el.mul,
+    "vmax": lambda a, b, name: el.extreme(a, b, name, largest=True),
+    "vmin": lambda a, b, name: el.extreme(a, b, name, largest=False),
+    "vaddrelu": lambda a, b, name: el.relu(el.add(a, b, name), name),
+    "vsubrelu": lambda a, b, name: el.relu(el.sub(a, b, name), name),
+    "vand": lambda a, b, _: a & b,
+    "vor": lambda a, b, _: a | b,
+    "vxor": lambda a, b, _: a ^ b,
+    "vdiv": el.div,
+    "vprelu": el.leaky,
+}
+UNARY = {
+    "vabs": el.absolute,
+    "vneg": el.negated,
+    "vrelu": el.relu,
+    "vnot": lambda a, name: a ^ ((1 << model.bits_of(name)) - 1),
+    "vsqrt": el.sqrt,
+    "vrec": lambda a, name: el.div(el.rounded(Fraction(1), name), a, name),
+    "vrsqrt": lambda a, name: el.div(el.rounded(Fraction(1), name), el.sqrt(a, name), name),
+}
+SCALAR = {"vadds": "vadd", "vmuls": "vmul", "vmaxs": "vmax", "vmins": "vmin", "vlrelu": "vprelu"}
+
 
 Bits = list[int]
 Result = bytes | Bits | int
@@ -56,7 +81,6 @@ def mask_of(lanes: list[int], width: int) -> Bits:
     return [lanes[at // (width // 8)] if at % (width // 8) == 0 else 0 for at in range(256)]
 
 
-# ------------------------------------------------------------------------------------------------------- arithmetic
 def _binary(given: Given) -> list[Result]:
     a, b, element = given.lanes(0), given.lanes(1), given.one.element
     return [governed(given, [BINARY[given.one.name](x, y, element) for x, y in zip(a, b, strict=True)])]
@@ -180,7 +204,6 @@ def tree(function: str, values: list[int], element: str) -> int:
     return values[0]
 
 
-# ------------------------------------------------------------------------------------------------------------- moves
 def _convert(given: Given) -> list[Result]:
     one, data = given.one, given.registers[0]
     words = {kind: one.word(kind) for kind in ("rnd", "sat", "part")}
@@ -280,7 +303,6 @@ REGISTERS: dict[str, Callable[[Given], list[Result]]] = {
 """Models of what works on registers."""
 
 
-# -------------------------------------------------------------------------------------------------------- predicates
 def _first(given: Given) -> list[Result]:
     lanes = 2048 // given.one.mask
     (count,) = given.one.numbers
@@ -343,7 +365,6 @@ PREDICATES: dict[str, Callable[[Given], list[Result]]] = {
 """Models of what works on masks alone; names without the width of their lanes."""
 
 
-# ------------------------------------------------------------------------------------------------------------- loads
 def _mode(given: Given) -> str:
     """The distribution mode with the width that the text leaves to the type."""
     word = given.one.word("dist") or "NORM"
@@ -400,7 +421,6 @@ LOADS: dict[str, Callable[[Given], list[Result]]] = {
 """Models of loads."""
 
 
-# ------------------------------------------------------------------------------------------------------------ stores
 def _store(given: Given) -> dict[int, int]:
     return model.stored(_mode(given), given.registers, given.masks[0])
 

@@ -68,13 +68,6 @@ def cycles(kernel: Inputs, rows: int, trips: int) -> int:
     return floor(time + 0.5)
 
 
-def precise_division(kernel: Inputs, bits: int, rows: int, trips: int) -> int:
-    """The same of kernels whose trip is the long body of the high-precision division."""
-    nested = not kernel.flat and rows > 1
-    around = K + NEST * nested + LDX * (kernel.loads - 1) + POST * kernel.post * kernel.loads - HPO
-    return floor(around - E * (not nested and trips == 1) + HP[bits] * rows * trips + 0.5)
-
-
 def _special(kernel: Inputs, trips: int) -> float:
     """What `trips` trips take at the ports of the special functions, or at the front end."""
     if not kernel.ports:
@@ -82,3 +75,10 @@ def _special(kernel: Inputs, trips: int) -> float:
     if len(kernel.ports) == 1:
         return kernel.ports[0] * ((trips - 1) // 2) + (trips % 2 == 0)
     return sum(kernel.ports) / 2 * (trips - 1)
+
+
+def precise_division(kernel: Inputs, bits: int, rows: int, trips: int) -> int:
+    """The same of kernels whose trip is the long body of the high-precision division."""
+    nested = not kernel.flat and rows > 1
+    around = K + NEST * nested + LDX * (kernel.loads - 1) + POST * kernel.post * kernel.loads - HPO
+    return floor(around - E * (not nested and trips == 1) + HP[bits] * rows * trips + 0.5)

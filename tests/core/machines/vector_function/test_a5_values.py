@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
+from functools import partial
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import oracle
 import oracle_a5
 import pytest
-from kit.a5_cases import A5, Shape, check, fill, lowerer, make_cast, run, source_codes
+from kit.a5_cases import A5, UB, Shape, check, fill, lowerer, make_cast, run, source_codes
 from kit.golden import assert_same
 from kit.golden_pto import DATA, arrays, unpack
+from kit.pto_text import VECTORS, asked, cast_program, compact, key_value
 
+from castsim.execution.input_data import empty_memory, from_memory, to_memory
 from castsim.execution.pipe_operations import ControlWrite
-from castsim.execution.tree import Loop, Lowered, elements
+from castsim.execution.tree import elements
 from castsim.machines.casting import cast
+from castsim.machines.mechanisms import compute_of
+from castsim.machines.vector_function import function_operations as ops
 from castsim.machines.vector_function.function_operations import (
     VectorFunction,
     is_load,
@@ -23,8 +31,11 @@ from castsim.machines.vector_function.function_operations import (
     number_of,
     with_words,
 )
+from castsim.machines.vector_function.function_timing import bytes_of_row
 from castsim.machines.vector_function.lowering import lower_cast
-from castsim.machines.vector_function.values import WholeTile, _probes, apply_chain, trace_nest
+from castsim.machines.vector_function.values import WholeTile, trace_nest, whole_tile
+from castsim.running.loaded import Loaded
+from castsim.running.program_loading import load_program
 from castsim.targets.description import with_options
 
 MODES = (None, "none", "rint", "round", "floor", "ceil", "trunc", "odd")
@@ -77,14 +88,6 @@ def test_odd_and_ragged_shapes_in_every_variant(src: str, dst: str) -> None:
                 assert isinstance(lowered.shortcut, WholeTile) == (not odd_nibbles and not empty)
 
 
-@pytest.mark.parametrize(("src", "dst"), [("f32", "i32"), ("bf16", "f16"), ("f16", "i16"), ("f32", "e4m3fn")])
-def test_in_place(src: str, dst: str) -> None:
-    codes = source_codes(src, dst)
-    for shape in (Shape(3, 256, 3, 256), Shape(3, 256, 2, 255)):
-        lowered = check(make_cast(src, dst, shape, places=(512, 512)), codes)
-        assert isinstance(lowered.shortcut, WholeTile) == (oracle_a5.size(src) == oracle_a5.size(dst))
-
-
 def planted(wrong: str) -> VectorFunction:
     """The function of a narrowing cast by parts, right but for one instruction."""
     cast = make_cast("f32", "i16", Shape(2, 1056, 2, 1055), "rint", "on")
@@ -128,24 +131,11 @@ def test_a_wrong_kernel_is_not_taken_for_its_conversions() -> None:
         assert trace_nest(function, function.nests[0]) is None, wrong
 
 
-@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 767, 4097])
-@pytest.mark.parametrize(("src", "dst"), [("f32", "e4m3fn"), ("i16", "u8"), ("bf16", "e2m1"), ("i64", "i32")])
-def test_probes_tell_all_elements_of_a_row_apart(src: str, dst: str, count: int) -> None:
-    function = lower_cast(A5, make_cast(src, dst, Shape(1, 512, 1, 512))).function
-    chain = trace_nest(function, function.nests[-1])
-    assert chain is not None
-    rows = [apply_chain(chain, codes[0, :count]) for codes in _probes(chain, function.source_format, count)]
-    assert len(np.unique(np.stack(rows), axis=1).T) == count
-    assert all(len({row[number] for row in rows}) > 1 for number in range(count))
-
-
 def test_the_pairs_of_the_descriptor_are_those_of_the_sheet() -> None:
     assert sorted((rule.src, rule.dst) for rule in A5.casts) == sorted(oracle_a5.LEGAL)
     assert len(oracle_a5.LEGAL) == 45
 
 
-AS_THE_SCRIPTS = oracle_a5.Doubt(bits=frozenset(), off="exact")
-"""What the scripts expect where the chip's defaults differ: fp8 does not clamp, infinity with OFF gives 0."""
 OPTIONS: dict[str, int | str] = {"ctrl_60_at_start": 0, "native_off_intermediate": "exact"}
 KEYS = [key for key in DATA if key.startswith("a5__") and "__out" in key]
 NATIVE = {"f32": np.float32, "f16": np.float16, "i64": np.int64}
@@ -178,18 +168,6 @@ def artefacts(src: str, dst: str, mode: str, source: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_oracle(key: str) -> None:
-    src, dst, mode, source, expected, undefined = arrays(key)
-    mode = mode.lower()
-    keep = ~undefined & ~artefacts(src, dst, mode, source)
-    assert keep.sum() >= 14
-    for multi_step in (False, True):
-        got = oracle_a5.lanes(src, dst, source[keep], mode, None, multi_step=multi_step, doubt=AS_THE_SCRIPTS)
-        got = got.astype(expected.dtype)
-        assert_same(expected[keep], got, source[keep], src, dst)
-
-
-@pytest.mark.parametrize("key", KEYS)
 def test_product(key: str) -> None:
     src, dst, mode, source, expected, undefined = arrays(key)
     mode = mode.lower()
@@ -205,10 +183,6 @@ def test_product(key: str) -> None:
             raw = buffer[start : start + even * oracle_a5.size(dst) // 8]
             got = unpack(raw) if oracle_a5.size(dst) == 4 else raw.view(expected.dtype)
             assert_same(expected[:even][keep[:even]], got[keep[:even]], source[:even][keep[:even]], src, dst)
-
-
-def test_the_file_covers_most_pairs() -> None:
-    assert len({tuple(key.split("__")[1:3]) for key in KEYS}) == 32
 
 
 FULL = Shape(2, 256, 2, 256)
@@ -277,57 +251,6 @@ def test_the_end_of_the_zero_fill(value: str) -> None:
         assert any("zero fill" in text for text in lowered.warnings) == (value == "full")
 
 
-def functions(src: str, dst: str, shape: Shape, **options: int | str) -> VectorFunction:
-    lowered = lowerer(**options).cast(make_cast(src, dst, shape))
-    found = [item for item in elements(lowered.body) if isinstance(item, VectorFunction)]
-    assert len(found) == 1
-    return found[0]
-
-
-def test_profiled_sequence_times_other_instructions_than_it_computes() -> None:
-    profiled = functions("f16", "hif8", PADDED)
-    assert profiled.timed != profiled.nests
-    assert profiled.timed == (replace(profiled.nests[0], trip=profiled.timed[0].trip),)
-    assert len(profiled.timed[0].trip) == 4
-    assert functions("f16", "hif8", PADDED, profiled_sequences="text").timed == profiled.nests
-    assert functions("f16", "i8", PADDED).timed == functions("f16", "i8", PADDED).nests
-
-
-@pytest.mark.parametrize("kind", range(5))
-def test_implementation_kinds_choose_the_documented_variant(kind: int) -> None:
-    for shape in (FULL, PADDED, Shape(1, 256, 1, 3), Shape(2, 256, 2, 256, dynamic=True)):
-        function = functions("f32", "f16", shape, implementation_kind=kind)
-        assert function.name.endswith(oracle_a5.kernel(kind, full=shape.full))
-
-
-def test_loops_stay_loops() -> None:
-    """Trips as in section 2 of the sheet: ceil(rows * cols / E) in 1D, ceil(cols / E) per row in 2D."""
-    flat = functions("f32", "f16", Shape(7, 256, 7, 256)).nests
-    assert [(nest.rows, nest.trips, nest.row_loop) for nest in flat] == [(1, 28, False)]
-    rows = functions("f32", "f16", Shape(7, 320, 7, 257)).nests
-    assert [(nest.rows, nest.trips, nest.row_loop) for nest in rows] == [(7, 3, True)]
-    fill, main = functions("bf16", "e2m1", Shape(7, 320, 7, 257)).nests
-    assert (fill.rows, fill.trips) == (1, 5)
-    assert (main.rows, main.trips) == (7, 3)
-    lowered = lowerer().cast(make_cast("f32", "f16", FULL))
-    assert not any(isinstance(item, Loop | Lowered) for item in lowered.body.items)
-
-
-def test_one_control_write_per_bit_before_and_after() -> None:
-    def writes(src: str, dst: str, saturation: str, **options: int | str) -> list[int]:
-        body = lowerer(**options).cast(make_cast(src, dst, FULL, None, saturation)).body
-        return [item.value for item in body.items if isinstance(item, ControlWrite)]
-
-    clear = {"ctrl_60_at_start": 0}
-    assert writes("f32", "i32", "off", **clear) == [1 << 60, 1 << 60 | 1 << 59, 1 << 59, 0]
-    assert writes("f32", "i32", "on", **clear) == [1 << 60, 1 << 60, 0, 0]
-    assert writes("f32", "i32", "on") == [1 << 60] * 4
-    assert writes("bf16", "f16", "off", ctrl_59_at_start=1, **clear) == [1 << 48 | 1 << 59, 1 << 59]
-    assert writes("bf16", "f16", "on", ctrl="hivm") == [0, 1 << 48]
-    assert writes("f32", "e4m3fn", "off") == []
-    assert writes("f32", "i32", "off", control_writes="suppressed") == []
-
-
 def single(values: list[float]) -> np.ndarray:
     return np.array(values, np.float32)
 
@@ -358,3 +281,284 @@ def test_worked_numbers_of_the_sheet() -> None:
     byte = cast(np.array([200, np.inf, -np.inf], np.float16), "f16", "i8", target=A5, saturation="off")
     assert byte.tolist() == [-56, -1, 0]
     assert cast(np.array([-5, 7], np.int16), "i16", "u32", target=A5).tolist() == [0, 7]
+
+
+def test_profiled_sequence_times_other_instructions_than_it_computes() -> None:
+    def function(dst: str, **options: str) -> VectorFunction:
+        return lower_cast(with_options(A5, options), make_cast("f16", dst, PADDED)).function
+
+    profiled = function("hif8")
+    assert profiled.timed != profiled.nests
+    assert profiled.timed == (replace(profiled.nests[0], trip=profiled.timed[0].trip),)
+    assert len(profiled.timed[0].trip) == 4
+    assert function("hif8", profiled_sequences="text").timed == profiled.nests
+    assert function("i8").timed == function("i8").nests
+
+
+# A `.pto` statement stays on one line.
+
+
+SPELT = {
+    "si8": "i8", "ui8": "u8", "si16": "i16", "ui16": "u16", "si32": "i32", "ui32": "u32", "si64": "i64",
+    "f8E4M3FN": "e4m3fn", "f8E5M2": "e5m2", "f4E2M1x2": "e2m1", "f4E1M2x2": "e1m2",
+}  # fmt: skip
+"""Element types as `.pto` texts spell them, and the format names of the oracle."""
+
+
+def instances() -> list[dict[str, str]]:
+    """The published instances that are legal on A5, whichever architecture their file names."""
+    with (VECTORS / "pto_tcvt_instances_dev.csv").open(newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    for row in found:
+        row["src"], row["dst"] = (SPELT.get(row[key], row[key]) for key in ("src_dtype", "dst_dtype"))
+    return [row for row in found if (row["src"], row["dst"]) in oracle_a5.LEGAL]
+
+
+ROWS = instances()
+program = partial(cast_program, "a5")
+
+
+def compute(loaded: Loaded, arrays: dict[str, np.ndarray], *, shortcuts: bool = True) -> dict[str, np.ndarray]:
+    """The values of a program, which need no engine."""
+    memory = {
+        name: to_memory(arrays[name], name, use) if name in arrays else empty_memory(use)
+        for name, use in loaded.arguments.items()
+    }
+    compute_of(loaded.target)(loaded.tree, np.zeros(UB, np.uint8), memory, shortcuts=shortcuts)
+    return {name: from_memory(memory[name], use) for name, use in loaded.arguments.items() if use.stored}
+
+
+def load(path: Path, text: str, args: dict[str, int] | None = None) -> Loaded:
+    path.write_text(text, encoding="utf-8")
+    return load_program(path, None, None, args or {})
+
+
+def native(codes: np.ndarray, name: str) -> np.ndarray:
+    stored = codes.astype(oracle.storage(name))
+    return stored.view(name.replace("i", "int").replace("u", "uint")) if name in oracle.INTS else stored
+
+
+def codes_of(array: np.ndarray, name: str) -> np.ndarray:
+    return np.ascontiguousarray(array).view(oracle.storage(name)).astype(np.uint64)
+
+
+@pytest.mark.parametrize("spelling", [key_value, compact])
+@pytest.mark.parametrize("number", range(len(ROWS)))
+def test_published_instance(number: int, spelling: Any, tmp_path: Path) -> None:
+    row = ROWS[number]
+    src, dst = row["src"], row["dst"]
+    rows, cols, valid_rows, valid_cols = (int(row[key]) for key in ("rows", "cols", "valid_rows", "valid_cols"))
+    mode, saturation = (None if row[key] == "default" else row[key].lower() for key in ("round_mode", "sat"))
+    types = [row["src_dtype"], row["dst_dtype"]]
+    tiles = [spelling(kind, rows, cols, valid_rows, valid_cols) for kind in types]
+    words = asked(row["round_mode"], row["sat"])
+    loaded = load(tmp_path / "cast.pto", program(types, tiles, (valid_rows, valid_cols), [words]))
+    assert loaded.target.name == "a5"
+    codes = np.random.default_rng(number).choice(source_codes(src, dst), (valid_rows, valid_cols))
+    wanted = oracle_a5.lanes(src, dst, codes, mode, saturation, multi_step=cols == valid_cols or rows == 1)
+    for shortcuts in (False, True):
+        outputs = compute(loaded, {"x": native(codes, src)}, shortcuts=shortcuts)
+        assert np.array_equal(codes_of(outputs["y"], dst), wanted)
+
+
+def test_specimen_with_own_flags(tmp_path: Path) -> None:
+    """bf16 -> f32 in eight trips: every row with 16 zero bits appended (docs/reference/pto.md section 8)."""
+    codes = np.arange(512 * 256, dtype=np.uint32).astype(np.uint16).reshape(512, 256)  # every bf16 code, twice
+    loaded = load(tmp_path / "b.pto", (VECTORS / "pto_specimens" / "widen_rows.pto").read_text(encoding="utf-8"))
+    assert loaded.target.name == "a5"
+    got = codes_of(compute(loaded, {"in": codes})["out"], "f32")
+    nan = (codes & 0x7FFF) > 0x7F80
+    assert np.array_equal(got[~nan], codes[~nan].astype(np.uint64) << np.uint64(16))
+    assert ((got[nan] & 0x7FFFFFFF) > 0x7F800000).all()  # no source says what becomes of a NaN's payload
+
+
+@pytest.mark.parametrize(
+    ("types", "extent"),
+    [
+        (["bf16", "f4E2M1x2"], (3, 64)), (["bf16", "f4E1M2x2"], (3, 33)), (["f4E2M1x2", "bf16"], (2, 65)),
+        (["f32", "hif8"], (2, 40)), (["hif8", "f32"], (2, 40)), (["f32", "f8E4M3FN"], (3, 50)),
+        (["f8E5M2", "f32"], (3, 50)),
+    ],
+)  # fmt: skip
+def test_narrow_elements_in_global_memory(types: list[str], extent: tuple[int, int], tmp_path: Path) -> None:
+    """4-bit rows are packed and start at whole bytes; one element per byte in Python."""
+    rows, cols = extent
+    wide = -(-cols // 64) * 64
+    tiles = [compact(kind, rows, wide, rows, cols) for kind in types]
+    loaded = load(tmp_path / "p.pto", program(types, tiles, extent, [""], even=True))
+    src, dst = (SPELT.get(kind, kind) for kind in types)
+    codes = np.resize(source_codes(src, dst), extent)
+    padded = np.zeros((rows, cols + cols % 2), np.uint64)
+    padded[:, :cols] = codes
+    wanted = oracle_a5.lanes(src, dst, codes, None, None, multi_step=False)
+    if dst in oracle_a5.FP4:
+        wanted[:, cols - cols % 2 :] = 0
+    given = padded.reshape(-1)[: rows * padded.shape[1] - cols % 2].astype(oracle.storage(src))
+    got = codes_of(compute(loaded, {"x": given})["y"], dst)
+    flat = np.zeros(padded.size, np.uint64)
+    flat[: got.size] = got.reshape(-1)
+    assert np.array_equal(flat.reshape(padded.shape)[:, :cols], wanted)
+
+
+THREE_PADDED = Shape(3, 320, 3, 290)
+THREE_FULL = Shape(3, 320, 3, 320)
+
+
+def function_of(src: str, dst: str, shape: Shape, **options: int | str) -> ops.VectorFunction:
+    body = lowerer(**options).cast(make_cast(src, dst, shape)).body
+    return next(item for item in elements(body) if isinstance(item, ops.VectorFunction))
+
+
+def proven(src: str, dst: str, shape: Shape, function: ops.VectorFunction) -> bool:
+    cast = make_cast(src, dst, shape)
+    return whole_tile(function, cast.src, cast.dst) is not None
+
+
+def with_main(function: ops.VectorFunction, **change: object) -> ops.VectorFunction:
+    return replace(function, nests=(*function.nests[:-1], replace(function.nests[-1], **change)))
+
+
+def with_trip(function: ops.VectorFunction, *names: str, results: tuple[str, ...] = (), **words: object):
+    """The function with other words, or results, of the first instruction of one of the names."""
+    trip = list(function.nests[-1].trip)
+    index = next(index for index, node in enumerate(trip) if node.mnemonic in names)
+    trip[index] = replace(ops.with_words(trip[index], **words), results=results or trip[index].results)
+    return with_main(function, trip=tuple(trip))
+
+
+@pytest.mark.parametrize(("src", "dst"), oracle_a5.LEGAL)
+def test_what_breaks_a_function_breaks_its_proof(src: str, dst: str) -> None:
+    for shape in (THREE_FULL, THREE_PADDED):
+        function = function_of(src, dst, shape)
+        main: ops.Nest = function.nests[-1]
+        assert proven(src, dst, shape, function)
+        if main.count % main.elements:  # whole trips have no room for more
+            counters = {name: value + 2 for name, value in main.counters.items()}
+            assert not proven(src, dst, shape, with_main(function, counters=counters)), "a tail too long"
+        counters = {name: max(value - 2, 0) for name, value in main.counters.items()}
+        assert not proven(src, dst, shape, with_main(function, counters=counters)), "a tail too short"
+        assert not proven(src, dst, shape, with_main(function, trips=main.trips - 1))
+        assert not proven(src, dst, shape, with_main(function, trips=main.trips + 1))
+        assert not proven(src, dst, shape, with_main(function, destination_trip=main.destination_trip + 32))
+        assert not proven(src, dst, shape, with_main(function, source_trip=main.source_trip * 2))
+        assert not proven(src, dst, shape, replace(function, source=function.source + 32))
+        assert not proven(src, dst, shape, with_trip(function, "vsts", offset=32))
+        load = next(item for item in main.trip if ops.is_load(item))
+        if len(load.results) == 2:
+            swapped = with_trip(function, "vldsx2", results=load.results[::-1])
+            assert not proven(src, dst, shape, swapped), "swapped halves"
+        else:
+            other = "UNPK_B16" if load.word("dist") == "NORM" else "NORM"
+            assert not proven(src, dst, shape, with_trip(function, "vlds", dist=other))
+
+
+def computed(nest: ops.Nest) -> tuple[str, ...]:
+    return tuple(ops.mnemonic(item) for item in nest.trip if ops.computes(item))
+
+
+def test_trips_of_the_kernels() -> None:
+    def of(src: str, dst: str, shape: Shape) -> ops.Nest:
+        return function_of(src, dst, shape).timed[-1]
+
+    def counts(nest: ops.Nest, *names: str) -> int:
+        return sum(item.mnemonic in names for item in ops.of_every_trip(nest))
+
+    def row_bytes(nest: ops.Nest) -> int:
+        return bytes_of_row(nest.count, nest.source_trip, nest.elements)
+
+    dual = of("f32", "f16", THREE_PADDED)
+    assert (dual.rows, dual.trips, dual.row_loop) == (3, 3, True)
+    assert (counts(dual, "vldsx2"), counts(dual, "vsts")) == (1, 1)
+    assert computed(dual) == ("vcvt", "vcvt", "vor")
+    narrow = of("f32", "e5m2", THREE_PADDED)
+    assert (counts(narrow, "mem_bar"), counts(narrow, "select")) == (1, 1)
+    assert computed(narrow) == ("vcvt", "vselr")
+    assert not counts(of("f32", "e5m2", Shape(3, 128, 3, 64)), "select")  # with one inner trip the select folds away
+    assert not counts(of("f32", "e5m2", THREE_FULL), "select")
+    wide = of("e4m3fn", "f32", THREE_FULL)
+    assert counts(wide, "vsts") == 2
+    assert [item.word("dist") for item in wide.trip if ops.is_load(item)] == ["UNPK_B8"]
+    assert computed(wide) == ("vintlv", "vcvt", "vcvt", "punpack", "punpack")
+    assert row_bytes(wide) == 960 // 2  # as profiled: trips of 64 elements, where the text has 128
+    assert row_bytes(of("e2m1", "bf16", Shape(1, 64, 1, 33))) == 17
+    assert row_bytes(of("f16", "f32", THREE_FULL)) == 2 * 960
+    profiled = function_of("f16", "hif8", THREE_PADDED)
+    assert computed(profiled.timed[-1]) == ("vcvt",)
+    assert computed(profiled.nests[-1]) == ("vcvt", "vcvt", "vor")
+
+
+def test_one_and_two_dimensional_kernels_side_by_side(tmp_path: Path) -> None:
+    """f32 -> i16 with saturation OFF: only the 1D kernel goes through i32, which infinity shows."""
+    values = np.array([[3e9, np.inf, -np.inf, np.nan, -40000.0, 7.5, 65535.5, -1.0]], np.float32)
+    seen = {}
+    for name, rows, cols in (("1D", 1, 16), ("2D_default", 2, 16)):
+        tiles = [compact(kind, rows, cols, 1, 8) for kind in ("f32", "i16")]
+        attributes = [asked("TRUNC", "OFF")]
+        loaded = load(tmp_path / f"{name}.pto", program(["f32", "i16"], tiles, (1, 8), attributes))
+        seen[name] = compute(loaded, {"x": values})["y"].tolist()[0]
+    assert seen["1D"] == [24064, -1, 0, 0, 25536, 7, -1, -1]
+    assert seen["2D_default"] == [24064, 32767, -32768, 0, 25536, 7, -1, -1]
+
+
+PORT = ("vcvt", "vtrc", "vintlv", "punpack")
+
+
+def port_cycles(src: str, dst: str, shape: Shape) -> int:
+    function = function_of(src, dst, shape)
+    return sum(ops.mnemonic(item) in PORT for item in ops.of_every_trip(function.timed[-1]))
+
+
+def test_port_operations_per_trip_are_the_published_slopes() -> None:
+    """Rule 3 of the sheet's section 6.2."""
+    one_trip = Shape(3, 128, 3, 64)
+    for src, dst, shape, cycles in (
+        ("bf16", "f16", FULL, 1), ("f16", "f32", FULL, 1), ("f32", "f16", FULL, 1), ("f32", "f16", PADDED, 2),
+        ("e2m1", "bf16", FULL, 3), ("e2m1", "bf16", PADDED, 3), ("e4m3fn", "f32", FULL, 5), ("hif8", "f32", PADDED, 5),
+        ("e4m3fn", "f32", one_trip, 3), ("f16", "hif8", PADDED, 1),
+    ):  # fmt: skip
+        assert port_cycles(src, dst, shape) == cycles, (src, dst)
+
+
+AS_THE_SCRIPTS = oracle_a5.Doubt(bits=frozenset(), off="exact")
+"""What the scripts expect where the chip's defaults differ: fp8 does not clamp, infinity with OFF gives 0."""
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_oracle(key: str) -> None:
+    src, dst, mode, source, expected, undefined = arrays(key)
+    mode = mode.lower()
+    keep = ~undefined & ~artefacts(src, dst, mode, source)
+    assert keep.sum() >= 14
+    for multi_step in (False, True):
+        got = oracle_a5.lanes(src, dst, source[keep], mode, None, multi_step=multi_step, doubt=AS_THE_SCRIPTS)
+        got = got.astype(expected.dtype)
+        assert_same(expected[keep], got, source[keep], src, dst)
+
+
+def functions(src: str, dst: str, shape: Shape, **options: int | str) -> VectorFunction:
+    lowered = lowerer(**options).cast(make_cast(src, dst, shape))
+    launches = [item for item in elements(lowered.body) if isinstance(item, VectorFunction)]
+    assert len(launches) == 1
+    return launches[0]
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_implementation_kinds_choose_the_documented_variant(kind: int) -> None:
+    for shape in (FULL, PADDED, Shape(1, 256, 1, 3), Shape(2, 256, 2, 256, dynamic=True)):
+        function = functions("f32", "f16", shape, implementation_kind=kind)
+        assert function.name.endswith(oracle_a5.kernel(kind, full=shape.full))
+
+
+def test_one_control_write_per_bit_before_and_after() -> None:
+    def writes(src: str, dst: str, saturation: str, **options: int | str) -> list[int]:
+        body = lowerer(**options).cast(make_cast(src, dst, FULL, None, saturation)).body
+        return [item.value for item in body.items if isinstance(item, ControlWrite)]
+
+    clear = {"ctrl_60_at_start": 0}
+    assert writes("f32", "i32", "off", **clear) == [1 << 60, 1 << 60 | 1 << 59, 1 << 59, 0]
+    assert writes("f32", "i32", "on", **clear) == [1 << 60, 1 << 60, 0, 0]
+    assert writes("f32", "i32", "on") == [1 << 60] * 4
+    assert writes("bf16", "f16", "off", ctrl_59_at_start=1, **clear) == [1 << 48 | 1 << 59, 1 << 59]
+    assert writes("bf16", "f16", "on", ctrl="hivm") == [0, 1 << 48]
+    assert writes("f32", "e4m3fn", "off") == []
+    assert writes("f32", "i32", "off", control_writes="suppressed") == []

@@ -158,24 +158,6 @@ def test_recorded_overflow_is_an_option() -> None:
     assert one("f32", "e4m3fn", f32(1e9), "A", "NOSAT", micro_fp8_overflow="recorded") == 0x7F
 
 
-def test_hybrid_elsewhere_is_an_option() -> None:
-    assert one("f32", "e4m3fn", f32(1.1875), "H", "SAT") == 0x39
-    with pytest.raises(IllegalError, match="rounding H has no documented meaning"):
-        one("f32", "e4m3fn", f32(1.1875), "H", "SAT", micro_hybrid_elsewhere="refuse")
-    assert one("f32", "hif8", f32(1.0), "H", "SAT", micro_hybrid_elsewhere="refuse") == 0x08
-
-
-def test_integers_whose_handling_the_sources_leave_open() -> None:
-    assert one("i16", "u32", 0xFFFE, None, None) == 0
-    assert one("i16", "u32", 0xFFFE, None, None, micro_negative_to_unsigned="sign_extend") == 0xFFFFFFFE
-    assert one("i32", "f32", 0x7FFFFFFF, "Z", None) == f32(2147483648.0)
-    assert one("i32", "f32", 0x7FFFFFFF, "Z", None, micro_integer_to_float="as_asked") == f32(2147483520.0)
-    assert one("f32", "i16", f32(np.inf), "R", "NOSAT") == 0x7FFF
-    native = {"micro_infinity_to_integer": "native"}
-    assert one("f32", "i16", f32(np.inf), "R", "NOSAT", native_off_intermediate="int64", **native) == 0xFFFF
-    assert one("f32", "i16", f32(np.inf), "R", "NOSAT", native_off_intermediate="exact", **native) == 0
-
-
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_ctrl_that_holds_for_all(pair: tuple[str, str]) -> None:
     """With CTRL[60] set, bits 48 (float results) and 59 (integer results) say what `sat` otherwise does."""
@@ -189,19 +171,6 @@ def test_ctrl_that_holds_for_all(pair: tuple[str, str]) -> None:
             assert (convert(data, row, part, mask, letter, sat, ctrl=ctrl).data == own).all()
         assert (convert(data, row, part, mask, letter, sat, ctrl=1 << 60).data == clamped).all()
         assert (convert(data, row, part, mask, letter, sat, ctrl=1 << 60 | 1 << 48 | 1 << 59).data == kept).all()
-
-
-def test_mask_bit_of_a_widening_conversion_is_an_option() -> None:
-    row = conversion("f16", "f32")
-    lanes = np.full(128, 0x3C00, "<u2").view(np.uint8).copy()
-    bits = np.zeros(256, np.bool_)
-    bits[2] = True  # source lane 1, which ODD reads for lane 0
-    source = VectorRegister(lanes)
-    assert model.lane(
-        convert(source, row, "ODD", PredicateRegister(bits.copy()), None, None).data.tobytes(), 0, 32
-    ) == f32(1.0)
-    other = with_options(A5, {"micro_widening_mask": "result_lane"})
-    assert not convert(source, row, "ODD", PredicateRegister(bits.copy()), None, None, target=other).data.any()
 
 
 @pytest.mark.parametrize(
@@ -267,12 +236,8 @@ def test_pairs_that_do_not_exist() -> None:
     assert micro_words.undocumented_rounding(conversion("f32", "e5m2"), "H")
 
 
-# ------------------------------------------------------------------------- predicate instructions against lists of bits
-
-
 BYTE = format_named("u8")
 RNG = np.random.default_rng(23)
-WIDTHS = (8, 16, 32)
 
 
 def run(
@@ -339,9 +304,6 @@ def test_unknown_bits_spread() -> None:
     assert unknown("pdintlv", other, source) == [[], [130]]
 
 
-# -------------------------------------------------------------------------------------------------- casts between tiles
-
-
 CHIP = with_options(documented_target(), {"micro_integer_to_float": "as_asked"})
 """The chip as tile casts have it: an option of micro programs alone rounds integers to nearest even."""
 LETTERS = {mode: letter for letter, mode in ROUNDINGS.items()}
@@ -393,7 +355,11 @@ def test_conversions_of_tile_casts(src: str, dst: str) -> None:
     assert tried
 
 
-# ------------------------------------------------------------------------------- against numpy, ml_dtypes and en_dtypes
+def test_hybrid_elsewhere_is_an_option() -> None:
+    assert one("f32", "e4m3fn", f32(1.1875), "H", "SAT") == 0x39
+    with pytest.raises(IllegalError, match="rounding H has no documented meaning"):
+        one("f32", "e4m3fn", f32(1.1875), "H", "SAT", micro_hybrid_elsewhere="refuse")
+    assert one("f32", "hif8", f32(1.0), "H", "SAT", micro_hybrid_elsewhere="refuse") == 0x08
 
 
 TYPES = {
@@ -410,12 +376,12 @@ def through(codes: np.ndarray, src: str, dst: str, rnd: str | None, sat: str | N
     part = row.parts[0] if row.parts else None
     wide = max(codes.itemsize, np.dtype(TYPES[dst]).itemsize)
     stored = codes.repeat(wide // codes.itemsize)  # the lanes that a widening part reads, and others
-    found = []
+    results = []
     for chunk in stored.view(np.uint8).reshape(-1, 256):
         got = convert(VectorRegister(chunk.copy()), row, part, every_lane(row.mask_width), rnd, sat)
         lanes = got.lanes(8 * np.dtype(TYPES[dst]).itemsize)
-        found.append(lanes[:: wide // np.dtype(TYPES[dst]).itemsize])
-    return np.concatenate(found)
+        results.append(lanes[:: wide // np.dtype(TYPES[dst]).itemsize])
+    return np.concatenate(results)
 
 
 def values(src: str, spread: float) -> np.ndarray:

@@ -108,10 +108,6 @@ def pointer_step(one: Combination, advance: int) -> int:
     return advance
 
 
-def test_every_operation_has_a_model() -> None:
-    assert {mc.ROWS[name].family or name for name in mc.INSIDE} == {*REGISTERS, *PREDICATES, *LOADS, *STORES}
-
-
 @pytest.mark.parametrize("name", mc.INSIDE)
 def test_programs_do_what_the_models_say(name: str) -> None:
     every = numbered(name)
@@ -142,3 +138,7 @@ def near(got: np.ndarray, want: np.ndarray, name: str, one: Combination) -> None
     kind = {16: "<f2", 32: "<f4"}[bits]
     unequal = got.view(f"<i{bits // 8}").astype(np.int64) - want.view(f"<i{bits // 8}")
     assert (np.abs(unequal) <= 1)[~(np.isnan(got.view(kind)) & np.isnan(want.view(kind)))].all()
+
+
+def test_every_operation_has_a_model() -> None:
+    assert {mc.ROWS[name].family or name for name in mc.INSIDE} == {*REGISTERS, *PREDICATES, *LOADS, *STORES}

@@ -45,8 +45,6 @@ TRIP = f"""%at = arith.muli %i, %step : index
 LOOP = f"""      scf.for %i = %c0 to %n step %c1 {{
         {TRIP}
       }}"""
-
-
 KEPT = "// castsim: option short_loops=kept\n"
 
 

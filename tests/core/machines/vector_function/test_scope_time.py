@@ -22,7 +22,7 @@ from castsim.isa.formats import IntFormat, format_named
 from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.function_launches import MicroFunction
 from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind
-from castsim.targets.description import with_facts, with_options
+from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 FILL, SETUP, LOAD_USE, STORED, DRAIN = 22, 2, 6, 9, 12
@@ -59,10 +59,6 @@ def parallel(*mnemonics: str, width: int = 32, last: int = -1) -> Scope:
     return stored(scope, [scope.issue(compute(each, width), (name,), 1)[0] for each in mnemonics][last])
 
 
-def test_copy() -> None:
-    assert cycles(chain()) == FILL + LOAD_USE + STORED + DRAIN
-
-
 @pytest.mark.parametrize(
     ("mnemonics", "waits"),
     [
@@ -77,18 +73,6 @@ def test_copy() -> None:
 )
 def test_chains(mnemonics: tuple[str, ...], waits: Decimal) -> None:
     assert cycles(chain(*mnemonics)) == int(FILL + LOAD_USE + waits + STORED + DRAIN + Decimal("0.5"))
-
-
-@pytest.mark.parametrize("trips", [2, 10, 100])
-def test_a_loop_adds_a_cycle_a_trip(trips: int) -> None:
-    scope = Scope()
-    scope.begin_loop(trips)
-    for trip in range(trips):
-        (made,) = scope.issue(compute("vcvt"), (load(scope, trip),), 1)
-        stored(scope, made, start=65536 + 256 * trip)
-        scope.end_trip()
-    # 64.5 cycles at ten trips, rounded up
-    assert cycles(scope) == FILL + SETUP + LOAD_USE + 5 + STORED + DRAIN + trips - 1
 
 
 @pytest.mark.parametrize(
@@ -108,30 +92,6 @@ def test_a_loop_adds_a_cycle_a_trip(trips: int) -> None:
 )
 def test_ports(mnemonics: list[str], cycles_between: int) -> None:
     assert cycles(parallel(*mnemonics)) == FILL + LOAD_USE + cycles_between + STORED + DRAIN
-
-
-@pytest.mark.parametrize(("width", "held", "latency"), [(32, 4, 16), (16, 8, 21)])
-def test_special_functions_hold_their_port(width: int, held: int, latency: int) -> None:
-    scope = parallel("vexp", "vexp", "vexp", width=width)
-    assert cycles(scope) == FILL + LOAD_USE + held + latency - 3 + STORED + DRAIN
-
-
-def test_five_instructions_are_dispatched_in_a_cycle() -> None:
-    scope = Scope()
-    made = [scope.issue(compute("vbr"), (), 1)[0] for _ in range(12)]
-    # Dispatched five a cycle, they start two a cycle: the twelfth in cycle 27; 3 cycles on it is stored.
-    assert cycles(stored(scope, made[-1])) == FILL + 5 + 3 + STORED + DRAIN
-
-
-def test_registers_return_with_their_last_reader() -> None:
-    one = A5.timing.micro.registers.model_copy(update={"physical": 1})
-    micro = A5.timing.micro.model_copy(update={"registers": one})
-    few = A5.model_copy(update={"timing": A5.timing.model_copy(update={"micro": micro})})
-    scope = Scope()
-    for line in range(2):
-        stored(scope, load(scope, line), start=8192 + 256 * line)
-    assert cycles(scope) == FILL + 1 + LOAD_USE + STORED + DRAIN  # a second load takes a cycle more
-    assert cycles(scope, few) == FILL + (LOAD_USE + STORED) + LOAD_USE + STORED + DRAIN
 
 
 FAMILIES = list(csv.DictReader((VECTORS / "a5_instruction_families.csv").read_text().splitlines()))
@@ -176,96 +136,35 @@ def test_logic_of_masks_takes_its_latency(logic: int, more: int) -> None:
     assert cycles(stored(scope, name)) == FILL + LOAD_USE + 3 + more + 3 + STORED + DRAIN
 
 
-@pytest.mark.parametrize(("choice", "text", "kernel"), [("texts", 9, 8), ("all", 9, 9), ("none", 8, 8)])
-def test_whether_disputed_families_hold_is_an_option(choice: str, text: int, kernel: int) -> None:
-    """`vaxpy` takes 9 cycles by its family, 8 in published kernels; a `vcvt` has a row of its own or 7.5."""
-    chip = with_options(A5, {"instruction_families": choice})
-    for profiled, latency in ((False, text), (True, kernel)):
-        scope = Scope()
-        instruction = ScopeInstruction("vaxpy", TimingKind.COMPUTE, profiled=profiled)
-        (name,) = scope.issue(instruction, (load(scope),), 1)
-        assert cycles(stored(scope, name), chip) == FILL + LOAD_USE + latency - 3 + STORED + DRAIN
-        row = chip.conversion_row(format_named("f32"), format_named("f16"), kernel=profiled)
-        assert row == ("vcvt_short" if latency == 9 else "")
+BARRIERS = [
+    # 16 cycles from the start of the store, in which it completes, and 16 for each further barrier.
+    *(
+        (f"load store {f'{word} ' * count}load store", FILL + LOAD_USE + 16 * count + LOAD_USE + STORED + DRAIN)
+        for word in ("VST_VLD", "VV_ALL")
+        for count in (1, 2, 8)
+    ),
+    ("load VLD_VST store", FILL + 16 + STORED + DRAIN),
+    ("load store VST_VST VST_VST store", FILL + LOAD_USE + 25 + STORED + DRAIN),
+    ("load store VST_VST store", FILL + LOAD_USE + 13 + STORED + DRAIN),  # 12.5, rounded up at the end
+]
 
 
-@pytest.mark.parametrize("barriers", [1, 2, 8])
-@pytest.mark.parametrize("word", ["VST_VLD", "VV_ALL"])
-def test_a_load_behind_barriers_waits_for_the_store_and_each_of_them(word: str, barriers: int) -> None:
-    """16 cycles from the start of the store, in which it completes, and 16 for each further barrier."""
-    scope = Scope()
-    stored(scope, load(scope))
-    for _ in range(barriers):
-        scope.issue(barrier(word))
-    stored(scope, load(scope, 1), start=16384)
-    assert cycles(scope) == FILL + LOAD_USE + 16 * barriers + LOAD_USE + STORED + DRAIN
+def with_barriers(steps: str) -> Scope:
+    """Loads, stores of what was loaded last, and barriers by their words, each access at bytes of its own."""
+    scope, name = Scope(), 0
+    for number, step in enumerate(steps.split()):
+        if step == "load":
+            name = load(scope, number)
+        elif step == "store":
+            stored(scope, name, start=8192 + 256 * number)
+        else:
+            scope.issue(barrier(step))
+    return scope
 
 
-def test_a_store_behind_a_barrier_waits_for_the_load() -> None:
-    scope = Scope()
-    name = load(scope)
-    scope.issue(barrier("VLD_VST"))
-    stored(scope, name)
-    assert cycles(scope) == FILL + 16 + STORED + DRAIN
-
-
-def test_a_load_waits_for_the_longer_of_barrier_and_store() -> None:
-    """Facts of which a store takes longer than a barrier."""
-    scope = Scope()
-    stored(scope, load(scope))
-    scope.issue(barrier("VST_VLD"))
-    stored(scope, load(scope, 1), start=16384)
-    assert cycles(scope, with_facts(A5, {"timing.micro.memory_barrier.cycles": 4})) == (
-        FILL + 2 * (LOAD_USE + STORED) + DRAIN
-    )
-
-
-def test_barriers_between_stores_add_up() -> None:
-    scope = Scope()
-    name = load(scope)
-    stored(scope, name)
-    scope.issue(barrier("VST_VST"))
-    scope.issue(barrier("VST_VST"))
-    stored(scope, name, start=16384)
-    assert cycles(scope) == FILL + LOAD_USE + 25 + STORED + DRAIN
-
-
-def test_stores_behind_a_barrier_stand_apart() -> None:
-    scope = Scope()
-    name = load(scope)
-    stored(scope, name)
-    scope.issue(barrier("VST_VST"))
-    stored(scope, name, start=16384)
-    assert cycles(scope) == FILL + LOAD_USE + 13 + STORED + DRAIN  # 12.5, rounded up at the end
-
-
-@pytest.mark.parametrize("trips", [2, 3, 7])
-def test_a_select_in_a_loop_branches(trips: int) -> None:
-    scope = Scope()
-    scope.begin_loop(trips)
-    for trip in range(trips):
-        scope.issue(ScopeInstruction("select", TimingKind.SELECT))
-        stored(scope, load(scope, trip), start=32768 + 256 * trip)
-        scope.end_trip()
-    branches = Decimal("39.5") * (2 * trips + 1)
-    timing = time_scope(scope, A5)
-    assert timing.cycles == int(FILL + SETUP + branches + STORED + DRAIN + Decimal("0.5"))
-    assert timing.causes[Cause.SERIALISING_BRANCH] >= int(branches) - trips
-
-
-def test_stores_of_two_registers_take_longer() -> None:
-    scope = Scope()
-    names = [load(scope), load(scope, 1)]
-    scope.issue(ScopeInstruction("vstsx2", TimingKind.STORE, word="INTLV_B32", size=512), names, 0, 8192)
-    # Two blocks of each bank group, one written a cycle; then 12 cycles, where a store of one register takes 9.
-    assert cycles(scope) == FILL + 1 + LOAD_USE + 1 + 12 + DRAIN
-
-
-def test_an_unpacking_load_delays_the_start() -> None:
-    scope = Scope()
-    names = scope.issue(ScopeInstruction("vlds", TimingKind.LOAD, size=128, unpacks=True), (), 1)
-    head = 2 * Decimal("12.5")  # two waits of a store at a barrier, below 512 bytes
-    assert cycles(stored(scope, *names)) == FILL + head + LOAD_USE + STORED + DRAIN
+@pytest.mark.parametrize(("steps", "exact"), BARRIERS)
+def test_barriers(steps: str, exact: int) -> None:
+    assert cycles(with_barriers(steps)) == exact
 
 
 def test_what_waits_is_named_with_its_line() -> None:
@@ -289,26 +188,6 @@ def test_ten_reductions_are_in_flight() -> None:
         scope.end_trip()
     # The eleventh is sent as the first is read, 6 + 19 cycles behind its load; the last load goes with it.
     assert cycles(stored(scope, total)) == FILL + SETUP + 2 * (LOAD_USE + 19) + 4 + STORED + DRAIN
-
-
-def test_trips_written_out_overlap_as_those_of_a_loop() -> None:
-    """A body that is busiest at the serial port: its converts keep their order within a trip, not between trips."""
-    body, trips = 12 * ("vcvt", "vadd", "vcvt"), 40
-    looped, written = Scope(), Scope()
-    looped.begin_loop(trips)
-    for _ in range(trips):
-        chain(*body, scope=looped)
-        looped.end_trip()
-        chain(*body, scope=written)
-    assert trips * body.count("vcvt") < cycles(written) < 1.1 * cycles(looped) < 1.21 * cycles(written)
-
-
-# ------------------------------------------------ every timing fact of micro programs changes the cycles of some launch
-def test_a_launch_names_the_facts_it_rests_on() -> None:
-    used = set()
-    for seed in range(60):
-        used |= time_scope(random_scope(Random(seed)), A5).facts
-    assert {"timing.micro.dispatch", "timing.branch", "timing.unpack_head", "timing.store_barrier"} <= used
 
 
 def trips(instruction: ScopeInstruction, count: int, results: int = 1) -> int:
@@ -353,24 +232,6 @@ def test_trips_take_what_the_throughput_table_says(instruction: ScopeInstruction
     assert trips(instruction, 400, results) - trips(instruction, 200, results) == pytest.approx(200 * paces, rel=0.02)
 
 
-@pytest.mark.parametrize(("mnemonic", "least", "most"), [("vsts", 3.5, 3.5), ("vsstb", 4, 4.5)])
-def test_a_store_by_blocks_takes_a_cycle_of_a_port(mnemonic: str, least: float, most: float) -> None:
-    """Beside seven computations on two ports; its return may keep one of them waiting for a cycle."""
-    found = []
-    for count in (200, 400):
-        scope = Scope()
-        scope.begin_loop(count)
-        for trip in range(count):
-            name = load(scope, trip % 64)
-            for _ in range(7):
-                (value,) = scope.issue(compute("vadd"), (name,), 1)
-            scope.issue(ScopeInstruction(mnemonic, TimingKind.STORE, size=256), (value,), 0, 65536 + 256 * (trip % 64))
-            scope.end_trip()
-        found.append(cycles(scope))
-    assert 200 * least - 4 <= found[1] - found[0] <= 200 * most + 4
-
-
-# --------------------------------------------------------------------------- both engines on launches of micro programs
 PROGRAMS = 1000 if "CASTSIM_THOROUGH" in os.environ else 60
 """Seeded programs of a run."""
 
@@ -419,6 +280,25 @@ def test_the_causes_of_a_launch_add_up_and_so_do_its_lines(seed: int) -> None:
     for (_, cause), cycles in timing.by_line.items():
         lines[cause] += cycles
     assert lines == timing.causes
+
+
+@pytest.mark.parametrize(("width", "occupied", "latency"), [(32, 4, 16), (16, 8, 21)])
+def test_special_functions_hold_their_port(width: int, occupied: int, latency: int) -> None:
+    scope = parallel("vexp", "vexp", "vexp", width=width)
+    assert cycles(scope) == FILL + LOAD_USE + occupied + latency - 3 + STORED + DRAIN
+
+
+@pytest.mark.parametrize(("choice", "text", "kernel"), [("texts", 9, 8), ("all", 9, 9), ("none", 8, 8)])
+def test_whether_disputed_families_hold_is_an_option(choice: str, text: int, kernel: int) -> None:
+    """`vaxpy` takes 9 cycles by its family, 8 in published kernels; a `vcvt` has a row of its own or 7.5."""
+    chip = with_options(A5, {"instruction_families": choice})
+    for profiled, latency in ((False, text), (True, kernel)):
+        scope = Scope()
+        instruction = ScopeInstruction("vaxpy", TimingKind.COMPUTE, profiled=profiled)
+        (name,) = scope.issue(instruction, (load(scope),), 1)
+        assert cycles(stored(scope, name), chip) == FILL + LOAD_USE + latency - 3 + STORED + DRAIN
+        row = chip.conversion_row(format_named("f32"), format_named("f16"), kernel=profiled)
+        assert row == ("vcvt_short" if latency == 9 else "")
 
 
 def test_an_instruction_without_a_latency_is_refused() -> None:

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from core.machines.vliw.tpc_kernel_values import INCOME, MASK, MODES, every_code, machine_in, run
-from kit.tpc_semantics_cases import INTEGER_TYPES, codes, instruction, samples, state, vector
-from kit.tpc_text import phrases, target
+from kit import tpc_semantics_cases
+from kit.tpc_semantics_cases import (
+    FLOAT_TYPES,
+    INTEGER_TYPES,
+    MODES,
+    codes,
+    every_code,
+    machine_in,
+    samples,
+    state,
+    vector,
+)
+from kit.tpc_text import target
 from oracle_formats import FLOATS, INTS, decode, fmt
 from oracle_tpc import float_operation, fused, number, pattern
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.instructions import FORMS
-from castsim.machines.vliw import semantics
-from castsim.machines.vliw.plans import NotComputed, prepare
 from castsim.targets.description import with_options
 
-TPC_FLOATS = ("f32", "bf16", "f16", "f8_143", "f8_152")
+RNG = np.random.default_rng(18)
+INCOME = RNG.integers(0, 256, 256).astype(np.uint8)
+MASK = RNG.integers(0, 2, 256).astype(bool)
+run = partial(tpc_semantics_cases.run, income=INCOME)
 FORM_WORDS = ("exp_add_bias", "force_sign0", "force_sign1", "exp_is_num", "sign_lsb")
-# --------------------------------------------------------------------------------------------- bits, one source
 
 
 def population(code: int, bits: int, wanted: int) -> int:
@@ -37,7 +46,7 @@ def first_place(code: int, bits: int, wanted: int, *, top: bool) -> int:
 
 
 @pytest.mark.parametrize("wanted", [0, 1])
-@pytest.mark.parametrize("name", [*INTEGER_TYPES, *TPC_FLOATS])
+@pytest.mark.parametrize("name", [*INTEGER_TYPES, *FLOAT_TYPES])
 def test_bits_of_every_code(name: str, wanted: int) -> None:
     bits = fmt(name).bits
     texts: dict[str, Callable[[int], int]] = {
@@ -61,7 +70,7 @@ def bias_of(name: str) -> int:
     return {"f32": 127, "bf16": 127, "f16": 15, "f8_143": 7, "f8_152": 15}[name]
 
 
-@pytest.mark.parametrize("name", TPC_FLOATS)
+@pytest.mark.parametrize("name", FLOAT_TYPES)
 def test_exponents_of_every_code(name: str) -> None:
     bits = fmt(name).bits
     for some in every_code(name):
@@ -95,7 +104,7 @@ def class_of(code: int, name: str) -> int:
     return size if value.negative else (6 if narrow else 7) - size
 
 
-@pytest.mark.parametrize("name", TPC_FLOATS)
+@pytest.mark.parametrize("name", FLOAT_TYPES)
 def test_classes_of_every_code(name: str) -> None:
     bits = fmt(name).bits
     for some in every_code(name):
@@ -114,23 +123,6 @@ def test_options_of_find_first() -> None:
         assert codes(got, 32)[:5] == expected
 
 
-def test_scalars_and_predicates() -> None:
-    for text, source, expected in (
-        ("popcnt.i32 set=1 S1, S2", 0xFF00FF01, 17), ("popcnt.i16 set=1 S1, S2", 0xFFFF0003, 2),
-        ("extract_exp.f32 S1, S2", 0x3F000000, 0xFFFFFFFF), ("fclass.bf16 S1, S2", 0x7F80, 1 << 7),
-    ):  # fmt: skip
-        assert run(text, slot="spu", income=0, src_a=source).result == expected
-    assert run("find_first.u8 set=0 start_msb S1, 0x7f", slot="spu", income=0).result == 7
-    source = vector(samples("i16"), 16)
-    whole = run("popcnt.i16 set=1 V1, V2", src_a=source).result
-    masked = run("popcnt.i16 set=1 V1, V2, VP1", src_a=source, predicate=MASK).result
-    assert np.array_equal(masked, np.where(MASK, whole, INCOME))
-    assert run("popcnt.i16 set=1 V1, V2, SP1", src_a=source, predicate=False).result is INCOME
-
-
-# -------------------------------------------------------------------------------------------------- FORM_FP_NUM
-
-
 def formed(a: int, b: int, c: int, name: str, words: str) -> int:
     row = FLOATS[name]
     field = a & 0xFF if "exp_is_num" in words else exponent_field(a, name)
@@ -140,7 +132,7 @@ def formed(a: int, b: int, c: int, name: str, words: str) -> int:
     return sign << (row.bits - 1) | field << row.fraction_bits | c & (1 << row.fraction_bits) - 1
 
 
-@pytest.mark.parametrize("name", TPC_FLOATS)
+@pytest.mark.parametrize("name", FLOAT_TYPES)
 def test_numbers_are_formed_of_every_code(name: str) -> None:
     bits = fmt(name).bits
     rng = np.random.default_rng(3)
@@ -154,29 +146,6 @@ def test_numbers_are_formed_of_every_code(name: str) -> None:
         sources = {f"src_{role}": vector(each, bits) for role, each in zip("abc", (some, *other), strict=True)}
         got = codes(run(line, **sources).result, bits)
         assert got == [formed(int(a), int(b), int(c), name, words) for a, b, c in zip(some, *other, strict=True)], line
-
-
-def test_what_form_fp_num_refuses() -> None:
-    for words, message in (
-        ("force_sign0 sign_lsb", "force_sign0 and sign_lsb cannot be combined"),
-        ("special_func=1", "what special_func computes"),
-    ):
-        with pytest.raises(IllegalError, match=message):
-            run(f"form_fp_num.f32 {words} V1, V2, V3, V4", src_a=INCOME, src_b=INCOME, src_c=INCOME)
-
-
-def test_an_exponent_and_its_parts_come_back() -> None:
-    """The use that the vendor's functions make of both: a mantissa scaled to [0.5, 1) and its exponent."""
-    some = np.abs(np.random.default_rng(1).normal(size=64).astype(np.float32)) * 1000
-    mantissa, exponent = np.frexp(some)
-    source = some.view(np.uint8)
-    unbiased = run("extract_exp.f32 V1, V2", src_a=source).result.view(np.int32)
-    assert np.array_equal(unbiased + 1, exponent)
-    line = "form_fp_num.f32 exp_add_bias force_sign0 exp_is_num V1, 0xff, V3, V4"
-    assert np.array_equal(run(line, src_b=source, src_c=source).result.view(np.float32), mantissa)
-
-
-# ------------------------------------------------------------------------------------------------------ SHUFFLE
 
 
 def shuffled(value: bytes, directions: bytes, income: bytes, width: int) -> list[int]:
@@ -203,63 +172,7 @@ def test_shuffles(name: str) -> None:
         assert masked.tolist() == np.where(MASK, expected, INCOME).tolist()
 
 
-def test_directions_of_public_kernels() -> None:
-    """0x81808180 in every word copies the first 16-bit element of a dual group (u8); 0x80 and 0x82 floats 0 and 2."""
-    value = np.arange(256, dtype=np.uint8)
-    first = np.full(64, 0x81808180, np.uint32).view(np.uint8)
-    got = run("shuffle.u8 V1, V2, V3", src_a=value, src_b=first).result.view(np.uint16)
-    assert np.array_equal(got, np.repeat(value.view(np.uint16)[::32], 32))
-    for direction, lane in ((0x80, 0), (0x82, 2)):
-        whole = np.full(256, direction, np.uint8)
-        floats = run("shuffle.f32 V1, V2, V3", src_a=value, src_b=whole).result.view(np.uint32)
-        assert np.array_equal(floats, np.repeat(value.view(np.uint32)[lane::16], 16))
-
-
-# ---------------------------------------------------------------------------------------------- what is not computed
-
-
-@pytest.mark.parametrize("text", ["st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, 0x0, I2, V3"])
-def test_values_that_no_source_states_are_refused_by_name(text: str) -> None:
-    with pytest.raises(IllegalError, match="are not modelled") as refusal:
-        run(text, slot="store", src_a=(0, 0, 0, 0, 0), src_c=0, income=None)
-    assert "castsim run --timing-only" in refusal.value.legal
-
-
-def test_all_but_two_instructions_have_values() -> None:
-    """One spelling of each instruction outside memory and control that `semantics` leaves out, or its stores."""
-    texts = {
-        "load": ("lookup BV32 V1, V2, 1", "lookup_1c BV32 V1, V2, 1", "lookup_2c BV32 D2, V4, 1", "prefetch AD1"),
-        "goya": ("lookup_c0 BV32 V1, V2, 1", "lookup_c1c2 BV32 D2, V4, 1"),
-        "spu": ("udiv.u32 Z2, S4, S5", "dbg"),
-        "gaudi": ("udiv_4step.u32 Z2, S4, S5",),
-        "steps": ("udiv_step.u32 Z2, S4, S5",),
-        "store": ("aso", "event spu 1", "st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, 0x0, I2, V3"),
-        "vpu": phrases("""
-            mac.f32 V1, V2, V3; madd.f32 V1, V2, V3, V4; msac.i8 normalize_c V1, V2, V3, V4, V5; extract_exp.f32 V1, V2;
-            fclass.f32 V1, V2; brev.f32 V1, V2; popcnt.f32 set=1 V1, V2; find_first.f32 set=1 start_msb V1, V2;
-            form_fp_num.f32 V1, V2, V3, V4; shuffle.u8 V1, V2, V3; rounded.f32 exp V1, V2, V3, V4, 0x100;
-            calc_fp_special.f32 func=exp V1, V2, V3; get_lut_entry_and_interval_start.f32 D2, V4, 17
-        """),
-    }
-    places = {"goya": ("goya", "load"), "gaudi": ("gaudi", "spu"), "steps": ("goya", "spu")}
-    found = {}
-    for slot, some in texts.items():
-        generation, unit = places.get(slot, ("gaudi2", slot))
-        for text in some:
-            read = instruction(text, generation, unit)
-            found[read.mnemonic] = not isinstance(prepare(read, target(generation)).unit, NotComputed)
-    left_out = {
-        form.mnemonic
-        for form in FORMS
-        if form.memory is None and not semantics.computes(SimpleNamespace(mnemonic=form.mnemonic))  # type: ignore[arg-type]
-    } - {"halt", "loop", "jmpr", "jmpa"}
-    assert left_out == found.keys()
-    assert {mnemonic for mnemonic, has in found.items() if not has} == {"st_tnsr_s", "st_tnsr_sqz"}
-
-
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
-
-# -------------------------------------------------------------------------------------------- MAC and MADD of floats
 
 
 def near_products(a: np.ndarray, b: np.ndarray, name: str, wide: str, rng: np.random.Generator) -> np.ndarray:
@@ -282,7 +195,6 @@ def factors(name: str, mode: str, rng: np.random.Generator) -> list[np.ndarray]:
     return list(mixed[:: (1 if THOROUGH else 4) if mode == "RHNE" else 8])
 
 
-WIDE_OF = {"f32": "f32", "bf16": "f32", "f16": "f32", "f8_143": "f32", "f8_152": "f32"}
 PLAIN = ("f32", "bf16", "f16")
 
 
@@ -400,9 +312,6 @@ def test_pairs_of_f32() -> None:
         ]
 
 
-# ------------------------------------------------------------------------------------------ MAC and MADD of integers
-
-
 def settled(total: int, name: str, *, saturate: bool) -> int:
     row = INTS[name]
     return pattern(min(max(total, row.low), row.high) if saturate else total, name)
@@ -469,20 +378,6 @@ def test_two_products_and_zero_points(name: str, dest: str, wide: str) -> None:
             assert codes(got[lane % ratio], wide_bits)[lane // ratio] == expected, line
 
 
-def test_integer_accumulators_of_the_scalar_unit() -> None:
-    for text, a, b, c, expected in (
-        ("mac.i16 S1, S2, S3", 0xFFFF8000, 0x8000, 5, 0x40000005),
-        ("mac.i16 st S1, S2, S3", 0x8000, 0x8000, 0x7FFFFFFF, 0x7FFFFFFF),
-        ("mac.u16 S1, S2, S3", 0xFFFF, 0xFFFF, 0, 0xFFFE0001),
-        ("mac.u16 neg st S1, S2, S3", 2, 3, 5, 0),
-        ("mac.i8 S1, S2, S3", 0x80, 0x7F, 0, (-128 * 127) % (1 << 32)),
-    ):
-        assert run(text, slot="spu", income=c, src_a=a, src_b=b, accumulator=c).result == expected, text
-
-
-# --------------------------------------------------------------------------------------------------------- MSAC
-
-
 @pytest.mark.parametrize("name", ["i16", "u16", "i8", "u8"])
 @pytest.mark.parametrize("order", ["ab", "c"])
 @pytest.mark.parametrize("half_up", [False, True])
@@ -515,3 +410,53 @@ def test_shifted_accumulators(name: str, order: str, half_up: bool) -> None:
         assert codes(got, bits) == expected
     with pytest.raises(IllegalError, match="a shift of 1 is not documented"):
         run(line, src_a=INCOME, src_b=INCOME, src_c=vector([1], bits), src_d=vector([0], bits), accumulator=INCOME)
+
+
+def test_what_form_fp_num_refuses() -> None:
+    for words, message in (
+        ("force_sign0 sign_lsb", "force_sign0 and sign_lsb cannot be combined"),
+        ("special_func=1", "what special_func computes"),
+    ):
+        with pytest.raises(IllegalError, match=message):
+            run(f"form_fp_num.f32 {words} V1, V2, V3, V4", src_a=INCOME, src_b=INCOME, src_c=INCOME)
+
+
+def test_an_exponent_and_its_parts_come_back() -> None:
+    """The use that the vendor's functions make of both: a mantissa scaled to [0.5, 1) and its exponent."""
+    some = np.abs(np.random.default_rng(1).normal(size=64).astype(np.float32)) * 1000
+    mantissa, exponent = np.frexp(some)
+    source = some.view(np.uint8)
+    unbiased = run("extract_exp.f32 V1, V2", src_a=source).result.view(np.int32)
+    assert np.array_equal(unbiased + 1, exponent)
+    line = "form_fp_num.f32 exp_add_bias force_sign0 exp_is_num V1, 0xff, V3, V4"
+    assert np.array_equal(run(line, src_b=source, src_c=source).result.view(np.float32), mantissa)
+
+
+def test_directions_of_public_kernels() -> None:
+    """0x81808180 in every word copies the first 16-bit element of a dual group (u8); 0x80 and 0x82 floats 0 and 2."""
+    value = np.arange(256, dtype=np.uint8)
+    first = np.full(64, 0x81808180, np.uint32).view(np.uint8)
+    got = run("shuffle.u8 V1, V2, V3", src_a=value, src_b=first).result.view(np.uint16)
+    assert np.array_equal(got, np.repeat(value.view(np.uint16)[::32], 32))
+    for direction, lane in ((0x80, 0), (0x82, 2)):
+        whole = np.full(256, direction, np.uint8)
+        floats = run("shuffle.f32 V1, V2, V3", src_a=value, src_b=whole).result.view(np.uint32)
+        assert np.array_equal(floats, np.repeat(value.view(np.uint32)[lane::16], 16))
+
+
+@pytest.mark.parametrize("text", ["st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, 0x0, I2, V3"])
+def test_values_that_no_source_states_are_refused_by_name(text: str) -> None:
+    with pytest.raises(IllegalError, match="are not modelled") as refusal:
+        run(text, slot="store", src_a=(0, 0, 0, 0, 0), src_c=0, income=None)
+    assert "castsim run --timing-only" in refusal.value.legal
+
+
+def test_integer_accumulators_of_the_scalar_unit() -> None:
+    for text, a, b, c, expected in (
+        ("mac.i16 S1, S2, S3", 0xFFFF8000, 0x8000, 5, 0x40000005),
+        ("mac.i16 st S1, S2, S3", 0x8000, 0x8000, 0x7FFFFFFF, 0x7FFFFFFF),
+        ("mac.u16 S1, S2, S3", 0xFFFF, 0xFFFF, 0, 0xFFFE0001),
+        ("mac.u16 neg st S1, S2, S3", 2, 3, 5, 0),
+        ("mac.i8 S1, S2, S3", 0x80, 0x7F, 0, (-128 * 127) % (1 << 32)),
+    ):
+        assert run(text, slot="spu", income=c, src_a=a, src_b=b, accumulator=c).result == expected, text

@@ -1,4 +1,4 @@
-"""Programs with products into accumulators: values by an independent model, stale reads, lint, binaries, cycles."""
+"""Kernels: products into accumulators, tables, and casts on boundary values, by hand and scheduled, by models."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from kit.paths import PROGRAMS
-from kit.tpc_machine import END, assembled, early, nops, ran, timed
-from kit.tpc_text import dialect, target
+from kit import tpc_programs_oracle, tpc_quantise_oracle
+from kit.paths import PROGRAMS, ROOT
+from kit.schedule_programs import target_of
+from kit.tpc_machine import END, early, nops, ran
+from kit.tpc_text import target
 from oracle_tpc import fused
 
 from castsim import check, run
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.tpc.parser import parse
-from castsim.tools.tpc_assembly.scheduling import schedule
-from castsim.tools.tpc_binary.assembler import assemble, disassemble
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.machines.vliw.assembled import assemble, execute
+from castsim.machines.vliw.findings import StaleReadKind
+from castsim.numerics.codec import codes_from_array
+from castsim.tools.tpc_assembly.scheduling import executed_bundles, schedule
 from castsim.tools.tpc_lint.lint_checking import lint
 
 WITH_PAIRS = ("gaudi", "gaudib", "greco", "gaudi2")
@@ -66,49 +69,6 @@ def test_a_dot_product_at_the_distance_of_its_accumulator(generation: str) -> No
     assert np.array_equal(y.reshape(2, 64).view(np.uint32), summed(a, b, range(STEPS)))
 
 
-@pytest.mark.parametrize("generation", WITH_PAIRS)
-def test_a_step_too_early_adds_to_an_old_accumulator(generation: str) -> None:
-    """At distance 3 a step sees the sum of two steps before: those of even and of odd rows go past each other."""
-    a, b = factors()
-    found = ran(dot(3), generation, {"a": a, "b": b})
-    steps = [reader - writer for writer, reader in early(found)]
-    assert steps
-    assert set(steps) == {3}
-    (y,) = found.outputs.values()
-    old = summed(a[::2], b[::2], range((STEPS + 1) // 2))
-    assert np.array_equal(y.reshape(2, 64).view(np.uint32), old)
-    rules = [finding.rule for finding in lint(assembled(dot(3), generation).program, target(generation))]
-    assert rules.count("stale read") == len(set(early(found))) * 2
-    close = [finding.rule for finding in lint(assembled(dot(1), generation).program, target(generation))]
-    assert close.count("product write") >= STEPS - 1
-    assert "stale read" not in [f.rule for f in lint(assembled(dot(4), generation).program, target(generation))]
-
-
-@pytest.mark.parametrize("generation", WITH_PAIRS)
-def test_cycles_and_binaries_of_the_same_program(generation: str) -> None:
-    text, chip = dot(4), target(generation)
-    a, b = factors()
-    bundles = len(parse(text, dialect(generation)).bundles)
-    values = ran(text, generation, {"a": a, "b": b})
-    assert timed(text, chip).total >= bundles - 3
-    code = assemble(parse(text, dialect(generation)), encoding_of(chip)).code
-    listing = disassemble(code, encoding_of(chip))
-    assert all(line.known and line.remark is None for line in listing.lines)
-    declarations = "".join(line + "\n" for line in text.splitlines() if line.startswith("//"))
-    again = ran(declarations + listing.text(), generation, {"a": a, "b": b})
-    for one, other in zip(values.outputs.values(), again.outputs.values(), strict=True):
-        assert np.array_equal(one, other)
-
-
-def test_divisions_have_a_time_and_events_change_nothing() -> None:
-    assert timed(f"nop; udiv.u32 Z2, S4, S5; nop; nop\n{END}", target("gaudi2")).total > 4
-    text = f"event vpu 0xff; nop; nop; nop\nnop; nop; nop; event spu S1\n{END}"
-    assert ran(text, "gaudi2", S1=3).outputs == {}
-
-
-# -------------------------------------------------------------------------- a matrix times a vector, as written by hand
-
-
 PROGRAM = PROGRAMS / "tpc" / "gemv_table_gaudi2.tpc"
 VALUES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 """The numbers of FP4 (e2m1)."""
@@ -139,25 +99,6 @@ def test_it_is_found_right() -> None:
 def test_every_output_is_that_of_the_model() -> None:
     found = run(PROGRAM, inputs=tensors(), stale_reads="stop").outputs["y"]
     np.testing.assert_array_equal(found, np.stack([model()[0::2], model()[1::2]]))
-
-
-def test_the_number_of_trips_is_the_size_in_the_descriptor(tmp_path: Path) -> None:
-    """Half the rows are half the trips, and the rest of the program stays as it is."""
-    text = PROGRAM.read_text(encoding="utf-8").replace("[128, 40]", "[128, 20]")
-    path = tmp_path / "half.tpc"
-    path.write_text(text, encoding="utf-8")
-    whole, half = (run(each, timing_only=True).cycles for each in (PROGRAM, path))
-    assert whole - half == 20 * (whole - half) // 20 > 0
-    small = dict(tensors(), codes=CODES[:20])
-    found = run(path, inputs=small, stale_reads="stop").outputs["y"]
-    assert not np.array_equal(found, run(PROGRAM, inputs=tensors()).outputs["y"])
-
-
-def test_a_table_that_lies_in_no_tensor_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "short.tpc"
-    path.write_text(PROGRAM.read_text(encoding="utf-8").replace("bf16 [512]", "bf16 [500]"), encoding="utf-8")
-    with pytest.raises(TileError, match="1024 bytes there are in no tensor"):
-        run(path, inputs={**tensors(), "table": TABLE.reshape(-1)[:500]})
 
 
 LOOKUPS = """// castsim: target gaudi2
@@ -198,3 +139,128 @@ def test_entries_of_three_values_stand_ten_to_a_line(tmp_path: Path) -> None:
     path.write_text(bad, encoding="utf-8")
     with pytest.raises(IllegalError, match="no source documents how entries of lookup_1c BV16 are laid out"):
         run(path, inputs={"n": n, "table": table})
+
+
+KINDS = tuple(tpc_quantise_oracle.KERNELS)
+NAMES = sorted(
+    each
+    for each in tpc_programs_oracle.INPUTS
+    if each.removeprefix("tpc_").rpartition("_")[0] in tpc_quantise_oracle.KERNELS
+)
+SPECIAL = (
+    0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000, 0x3F800000,
+    0xBF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001, 0x7FFFFFFF,
+    0xC2AEAC08, 0xC2AEAC07, 0xC2AEAC09, 0x42B171AA, 0x42B171A9, 0x42B171AB, 0x3EB17218, 0xBEB17218, 0x3F317218,
+    0x4F000000, 0xCF000000, 0x42FF0000, 0xC3000000, 0x43000000, 0x3F000000, 0x3FC00000, 0x33000000, 0x34000000,
+)  # fmt: skip
+"""f32: zeros, subnormals, limits of normals, infinities, NaN, limits of exp and their neighbours, halves of ln 2."""
+
+
+def near_steps() -> np.ndarray:
+    """f32 arguments that the quantisation brings to halves between integers, and their neighbours."""
+    inverse, zero = (np.array(code, "u4").view("f4") for code in (0x3FA28F5C, 0xC0400000))
+    halves = np.arange(-140, 140) + 0.5
+    codes = ((halves - zero) / inverse).astype("f4").view("u4").astype(np.int64)
+    return np.concatenate([codes - 1, codes, codes + 1]).astype("u4")
+
+
+def boundary(kind: str) -> np.ndarray:
+    """Codes of an input: boundary values, then random ones of all exponents."""
+    fmt, shape, *_ = tpc_quantise_oracle.KERNELS[kind]
+    rng, size = np.random.default_rng(18), shape[0] * shape[1]
+    if fmt == "i8":
+        return np.resize(np.arange(256, dtype="u1"), shape)
+    some = np.concatenate([np.array(SPECIAL, "u4"), near_steps() if kind == "f32_i8_quantise" else []]).astype("u4")
+    moderate = (rng.uniform(-90, 90, size // 4).astype("f4")).view("u4")
+    found = np.concatenate([some, moderate, rng.integers(0, 1 << 32, size, "u4")])[:size]
+    if fmt == "bf16":
+        f8_steps = np.arange(0x3C00, 0x4400, 11)
+        found = np.concatenate([np.array(SPECIAL, "u4") >> 16, f8_steps, f8_steps | 0x8000, found >> 16])[:size]
+        return found.astype("u2").reshape(shape)
+    return found.reshape(shape)
+
+
+def values(codes: np.ndarray, fmt: str) -> np.ndarray:
+    return codes.view({"f32": "f4", "i8": "i1", "bf16": "u2"}[fmt])
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", NAMES)
+def test_boundary_values(name: str) -> None:
+    kind, _, generation = name.removeprefix("tpc_").rpartition("_")
+    codes = boundary(kind)
+    found = run(PROGRAMS / f"{name}.tpc", inputs={"x": values(codes, tpc_quantise_oracle.KERNELS[kind][0])})
+    got = codes_from_array(found.outputs["y"], found.loaded.arguments["y"].format)
+    np.testing.assert_array_equal(got, tpc_quantise_oracle.outputs(kind, generation, codes))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "f32_i16_quantise"])
+@pytest.mark.parametrize("longer", [False, True])
+def test_scheduled_lines_against_the_bundles_by_hand(kind: str, longer: bool) -> None:
+    """Values are the oracle's; no more bundles run than by hand; the text is longer by an eighth, or pipelined."""
+    chip = target_of("gaudi2")
+    source = PROGRAMS / "sequential" / f"{kind}_gaudi2.tpc"
+    by_hand = parse((PROGRAMS / f"tpc_{kind}_gaudi2.tpc").read_text(), chip.dialect)
+    found = schedule(source.read_text(), source.name, chip, longer=longer)
+    assert lint(found.program, chip) == ()
+    assembled = assemble(found.text, source.name, chip, {})
+    given = tpc_programs_oracle.sources(f"tpc_{kind}_gaudi2", 7)
+    if kind in KINDS:
+        codes = boundary(kind)
+        given = {"x": values(codes, tpc_quantise_oracle.KERNELS[kind][0])}
+        wanted = tpc_quantise_oracle.outputs(kind, "gaudi2", codes)
+    else:
+        wanted = tpc_programs_oracle.outputs(f"tpc_{kind}_gaudi2", 7)["y"]
+    ran = execute(assembled, given, values=True, checked=True, max_bundles=10**5)
+    assert {each.kind for each in ran.stale_reads} <= {StaleReadKind.SAME_BUNDLE}
+    np.testing.assert_array_equal(codes_from_array(ran.outputs["y"], assembled.arguments["y"].format), wanted)
+    hand = executed_bundles(by_hand, "hand", chip)
+    assert found.length.executed is not None and hand is not None
+    assert found.length.executed <= hand
+    assert longer or found.method == "pipelined" or found.length.static <= len(by_hand.bundles) * 9 // 8
+
+
+def test_the_page_names_the_lengths() -> None:
+    """The table beside the reference page, row by row."""
+    chip = target_of("gaudi2")
+    table = (ROOT / "docs" / "reference" / "tpc-schedules.csv").read_text().splitlines()
+    for kind in (*KINDS, "f32_i16_quantise"):
+        source = (PROGRAMS / "sequential" / f"{kind}_gaudi2.tpc").read_text()
+        by_hand = parse((PROGRAMS / f"tpc_{kind}_gaudi2.tpc").read_text(), chip.dialect)
+        usual, longer = (schedule(source, kind, chip, longer=each) for each in (False, True))
+        cells = [
+            (len(by_hand.bundles), executed_bundles(by_hand, kind, chip)),
+            *((each.static, each.executed) for each in (usual.padding, usual.length, longer.length)),
+        ]
+        row = ",".join([kind, *(f"{static} / {executed}" for static, executed in cells)])
+        assert row in table, row
+
+
+def test_the_oracle_agrees_with_other_libraries() -> None:
+    """NumPy and ml_dtypes on ordinary values, each step in f32; exp within the accuracy that was measured for it."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-85, 85, 3000).astype("f4")
+    inverse, zero, scale, offset = (
+        np.array(code, "u4").view("f4") for code in (0x3FA28F5C, 0xC0400000, 0x3D4CCCCD, 0xBFA66666)
+    )
+    fused = (x.astype("f8") * inverse + zero).astype("f4")
+    assert np.array_equal(
+        tpc_quantise_oracle.quantised(x.view("u4")), np.clip(np.rint(fused), -128, 127).astype("i1").view("u1")
+    )
+    codes = np.arange(256, dtype="u1")
+    exact = codes.view("i1").astype("f8") * scale + offset
+    assert np.array_equal(tpc_quantise_oracle.dequantised(codes), exact.astype("f4").view("u4"))
+    assert np.array_equal(tpc_quantise_oracle.halved(x.view("u4")), x.astype(ml_dtypes.bfloat16).view("u2"))
+    half = (x / 100).astype(ml_dtypes.bfloat16)
+    small = (half.astype("f4") * np.float32(3)).astype(ml_dtypes.float8_e4m3).view("u1")
+    assert np.array_equal(tpc_quantise_oracle.scaled_f8(half.view("u2")), small)
+    exponential = tpc_quantise_oracle.exponential(x.view("u4")).view("f4")
+    true = np.exp(x.astype("f8"))
+    assert np.max(np.abs(exponential - true) / np.spacing(true.astype("f4"))) < 1.3
+
+
+def test_a_table_that_lies_in_no_tensor_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "short.tpc"
+    path.write_text(PROGRAM.read_text(encoding="utf-8").replace("bf16 [512]", "bf16 [500]"), encoding="utf-8")
+    with pytest.raises(TileError, match="1024 bytes there are in no tensor"):
+        run(path, inputs={**tensors(), "table": TABLE.reshape(-1)[:500]})

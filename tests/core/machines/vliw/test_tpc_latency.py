@@ -18,10 +18,10 @@ from kit.tpc_text import GENERATIONS, dialect, phrases, table, target
 from castsim.isa.errors import TargetDataError
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Slot, TpcInstruction
-from castsim.machines.vliw.stage_latency import DEST, operand_key, read_distances
+from castsim.machines.vliw.stage_latency import DEST, operand_key
 from castsim.targets.loader import SHIPPED, load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import Latencies, OperandKey, RowMark, stage_name
+from castsim.targets.vliw_latency import OperandKey, RowMark, stage_name
 
 ROWS = table("tpc_latency.csv")
 NOT_MODELLED = {"LOOKUP": 222, "LOOKUP_1C": 95, "SHUFFLE": 95, "MAC.f32": 95, "MAC.f32 acc": 127}
@@ -111,32 +111,6 @@ def test_every_published_distance_follows(generation: str) -> None:
     assert wrong == []
 
 
-def test_rows_left_out_are_counted() -> None:
-    left_out = [
-        row["producer"] if row["producer"] in NOT_MODELLED else row["consumer"] for row in ROWS if not modelled(row)
-    ]
-    assert Counter(left_out) == NOT_MODELLED
-    assert len(ROWS) == 3191
-
-
-@pytest.mark.parametrize(
-    ("producer", "consumer", "distances"),
-    [  # docs/reference/tpc.md section 6.1, last table: Goya, Gaudi, Greco, Gaudi2
-        ("PACK", ("ST_L_V data", "src_c.v"), (7, 7, 5, 2)),
-        ("MUL.f32", ("ST_L_V data", "src_c.v"), (7, 7, 6, 3)),
-        ("ADD.f32", ("MUL.f32", "src_b.v"), (6, 4, 4, 4)),
-        ("LD_L.S", ("SPU ADD.i32", "src_b.s"), (4, 4, 4, 4)),
-        ("LD_L.S", ("CONVERT_INT32 shift", "src_b.s"), (1, 1, 1, 1)),
-        ("SPU CMP->SP", ("JMPR pred", "pred.sp"), (2, 2, 2, 2)),
-        ("GEN_ADDR(load) AD", ("LD_G addr", "src_a.a"), (7, 7, 7, 7)),
-    ],
-)
-def test_distances_of_tpc_md(producer: str, consumer: tuple[str, str], distances: tuple[int, int, int, int]) -> None:
-    for generation, expected in zip(("goya", "gaudi", "greco", "gaudi2"), distances, strict=True):
-        chip = target(generation)
-        assert chip.latencies.latency(written(chip, producer), read(chip, *consumer)).distance == expected
-
-
 def at(text: str, generation: str, slot: Slot) -> TpcInstruction:
     (bundle,) = parse(text, dialect(generation)).bundles
     found = bundle.slots[slot]
@@ -174,12 +148,6 @@ def test_distances_of_instructions_and_why(
             for slot, each, wanted in zip(slots, (first, second), (DEST, role), strict=True))  # fmt: skip
     found = target(generation).latencies.latency(*keys)
     assert (found.distance, found.rule.name) == (distance, rule)
-
-
-def test_what_the_slot_does_not_have_is_an_error() -> None:
-    instruction = at("nop; nop; add.f32 V1, V2, V3; nop", "goya", Slot.VPU)
-    with pytest.raises(KeyError):
-        read_distances(target("goya"), Slot.STORE, instruction, "src_a", "V")
 
 
 MARKS = {
@@ -274,6 +242,84 @@ def test_accumulators_pass_by_destination_and_width(generation: str) -> None:
     assert seen == {4, 6}
 
 
+def test_the_shipped_tables_are_the_published_ones() -> None:
+    for generation in GENERATIONS:
+        chip = target(generation)
+        shipped = {
+            (row.slot, row.opcode, row.operand, row.register_file, row.marks): (row.stage, row.entry_port or "")
+            for row in chip.stages
+        }
+        published = {
+            (slot, opcode, operand, file, frozenset(MARKS[flag] for flag in flags)): (
+                stage, "" if operand.startswith("dst") and port == "" else port,
+            )
+            for (slot, opcode, operand, file, flags), (stage, port) in published_latency.rows(generation).items()
+        }  # fmt: skip
+        assert shipped == published
+        assert {port.name: port.stage for port in chip.entry_ports} == published_latency.ports(generation)
+    assert len(table("tpc_stages.csv")) == sum(len(target(name).stages) for name in GENERATIONS if name != "gaudib")
+
+
+FIRST = "load,0,gen_addr,src_a,I,e1,load_ia_bypass,"
+"""Line 2 of the shipped table of Goya."""
+
+
+def changed(folder: Path, old: str, new: str, table: str = "tpc_stages_goya.csv") -> Path:
+    """A copy of Goya whose table is changed at its first row."""
+    text = (SHIPPED / table).read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    (folder / table).write_text(text.replace(old, new), encoding="utf-8")
+    shutil.copy(SHIPPED / "goya.toml", folder / "mine.toml")
+    return folder / "mine.toml"
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (FIRST.replace("e1", "e14"), "tpc_stages_goya.csv:2: stage: unknown stage 'e14'"),
+        (FIRST.replace("load_ia_bypass", ""), "tpc_stages_goya.csv:2: entry_port: src_a of gen_addr has no entry port"),
+        (FIRST.replace("load_ia_bypass", "load_x"), "tpc_stages_goya.csv:2: entry_port: unknown port 'load_x'"),
+        (f"{FIRST}\n{FIRST}", "tpc_stages_goya.csv:3: the same slot, opcode, operand, file and marks twice"),
+        (FIRST.replace("load,", "lane,"), "tpc_stages_goya.csv:2: slot: "),
+        (FIRST.replace(",I,", ",J,"), "tpc_stages_goya.csv:2: register_file: "),
+        (FIRST.replace(",0,", ",64,"), "tpc_stages_goya.csv:2: opcode: "),
+        (FIRST + "fast", "tpc_stages_goya.csv:2: marks: "),
+        (FIRST.replace("src_a", "a"), "tpc_stages_goya.csv:2: operand: "),
+        (f"{FIRST},1", "tpc_stages_goya.csv:2:1: tpc_stages_goya.csv: a row has more cells than the header"),
+    ],
+)
+def test_bad_rows_are_refused_with_file_and_line(tmp_path: Path, new: str, message: str) -> None:
+    with pytest.raises(TargetDataError) as refused:
+        load_target(changed(tmp_path, FIRST + "\n", new + "\n"))
+    assert message in str(refused.value)
+
+
+def test_rows_left_out_are_counted() -> None:
+    left_out = [
+        row["producer"] if row["producer"] in NOT_MODELLED else row["consumer"] for row in ROWS if not modelled(row)
+    ]
+    assert Counter(left_out) == NOT_MODELLED
+    assert len(ROWS) == 3191
+
+
+@pytest.mark.parametrize(
+    ("producer", "consumer", "distances"),
+    [  # docs/reference/tpc.md section 6.1, last table: Goya, Gaudi, Greco, Gaudi2
+        ("PACK", ("ST_L_V data", "src_c.v"), (7, 7, 5, 2)),
+        ("MUL.f32", ("ST_L_V data", "src_c.v"), (7, 7, 6, 3)),
+        ("ADD.f32", ("MUL.f32", "src_b.v"), (6, 4, 4, 4)),
+        ("LD_L.S", ("SPU ADD.i32", "src_b.s"), (4, 4, 4, 4)),
+        ("LD_L.S", ("CONVERT_INT32 shift", "src_b.s"), (1, 1, 1, 1)),
+        ("SPU CMP->SP", ("JMPR pred", "pred.sp"), (2, 2, 2, 2)),
+        ("GEN_ADDR(load) AD", ("LD_G addr", "src_a.a"), (7, 7, 7, 7)),
+    ],
+)
+def test_distances_of_tpc_md(producer: str, consumer: tuple[str, str], distances: tuple[int, int, int, int]) -> None:
+    for generation, expected in zip(("goya", "gaudi", "greco", "gaudi2"), distances, strict=True):
+        chip = target(generation)
+        assert chip.latencies.latency(written(chip, producer), read(chip, *consumer)).distance == expected
+
+
 # docs/reference/tpc.md section 6.1, last table, and section 1's own examples: producer, consumer, operand, distance.
 ADD16 = {"slot": "vpu", "opcode": 2, "operand": "dst", "file": "V", "flags": {"is_float", "is_f16"}}
 MUL16 = {**ADD16, "opcode": 1}
@@ -310,77 +356,9 @@ def test_the_corrected_distances(
     generations: tuple[str, ...], producer: dict[str, Any], consumer: dict[str, Any], distance: int
 ) -> None:
     for generation in generations:
-        found = target(generation).latencies.latency(key_of(producer), key_of(consumer))
-        assert found.distance == distance, (generation, found)
+        latency = target(generation).latencies.latency(key_of(producer), key_of(consumer))
+        assert latency.distance == distance, (generation, latency)
         assert published_latency.distance(generation, producer, consumer) == distance
-
-
-def test_the_shipped_tables_are_the_published_ones() -> None:
-    for generation in GENERATIONS:
-        chip = target(generation)
-        shipped = {
-            (row.slot, row.opcode, row.operand, row.register_file, row.marks): (row.stage, row.entry_port or "")
-            for row in chip.stages
-        }
-        published = {
-            (slot, opcode, operand, file, frozenset(MARKS[flag] for flag in flags)): (
-                stage, "" if operand.startswith("dst") and port == "" else port,
-            )
-            for (slot, opcode, operand, file, flags), (stage, port) in published_latency.rows(generation).items()
-        }  # fmt: skip
-        assert shipped == published
-        assert {port.name: port.stage for port in chip.entry_ports} == published_latency.ports(generation)
-    assert len(table("tpc_stages.csv")) == sum(len(target(name).stages) for name in GENERATIONS if name != "gaudib")
-
-
-def test_every_decision_names_its_rule() -> None:
-    """All rules decide somewhere; the last step is the one that counts."""
-    decided = set()
-    for generation in GENERATIONS:
-        latencies: Latencies = target(generation).latencies
-        keys = [key_of(operand) for operand in rows_as_operands(generation)]
-        operands = [key for key in keys if not key.operand.startswith("dst")]
-        for producer in (key for key in keys if key.operand == "dst" and key.file in ("V", "I", "AD", "VP", "S")):
-            for consumer in (key for key in operands if key.file == producer.file):
-                found = latencies.latency(producer, consumer)
-                assert found.rule is found.steps[-1]
-                decided.add(found.rule.name)
-    everywhere = {"PORT", "STAGES", "INDEX_BYPASS", "MASKED_STORE", "EVENT", "LOOKUP", "ADDRESS_INCREMENT"}
-    assert decided == everywhere | {"INTEGER_ACCUMULATOR", "LATE_ACCUMULATOR", "FORWARDED_ACCUMULATOR"}
-
-
-FIRST = "load,0,gen_addr,src_a,I,e1,load_ia_bypass,"
-"""Line 2 of the shipped table of Goya."""
-
-
-def changed(folder: Path, old: str, new: str, table: str = "tpc_stages_goya.csv") -> Path:
-    """A copy of Goya whose table is changed at its first row."""
-    text = (SHIPPED / table).read_text(encoding="utf-8")
-    assert text.count(old) == 1
-    (folder / table).write_text(text.replace(old, new), encoding="utf-8")
-    shutil.copy(SHIPPED / "goya.toml", folder / "mine.toml")
-    return folder / "mine.toml"
-
-
-@pytest.mark.parametrize(
-    ("new", "message"),
-    [
-        (FIRST.replace("e1", "e14"), "tpc_stages_goya.csv:2: stage: unknown stage 'e14'"),
-        (FIRST.replace("load_ia_bypass", ""), "tpc_stages_goya.csv:2: entry_port: src_a of gen_addr has no entry port"),
-        (FIRST.replace("load_ia_bypass", "load_x"), "tpc_stages_goya.csv:2: entry_port: unknown port 'load_x'"),
-        (f"{FIRST}\n{FIRST}", "tpc_stages_goya.csv:3: the same slot, opcode, operand, file and marks twice"),
-        (FIRST.replace("load,", "lane,"), "tpc_stages_goya.csv:2: slot: "),
-        (FIRST.replace(",I,", ",J,"), "tpc_stages_goya.csv:2: register_file: "),
-        (FIRST.replace(",0,", ",64,"), "tpc_stages_goya.csv:2: opcode: "),
-        (FIRST + "fast", "tpc_stages_goya.csv:2: marks: "),
-        (FIRST.replace("src_a", "a"), "tpc_stages_goya.csv:2: operand: "),
-        (f"{FIRST},1", "tpc_stages_goya.csv:2:1: tpc_stages_goya.csv: a row has more cells than the header"),
-    ],
-)
-def test_bad_rows_are_refused_with_file_and_line(tmp_path: Path, new: str, message: str) -> None:
-    with pytest.raises(TargetDataError) as refused:
-        load_target(changed(tmp_path, FIRST + "\n", new + "\n"))
-    assert message in str(refused.value)
 
 
 def test_bad_ports_are_refused_with_file_and_line(tmp_path: Path) -> None:

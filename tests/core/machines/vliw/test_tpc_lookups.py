@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from core.machines.vliw.tpc_kernel_values import INCOME, MASK, every_code, run
+from kit import tpc_semantics_cases
 from kit.tpc_machine import END, chip, nops, ran
-from kit.tpc_semantics_cases import INTEGER_TYPES, codes, instruction, state, vector
-from kit.tpc_text import GENERATIONS, dialect, target
+from kit.tpc_semantics_cases import INTEGER_TYPES, codes, every_code, instruction, state, vector
+from kit.tpc_text import dialect, target
 from oracle_formats import FLOATS, decode, fmt
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
@@ -22,11 +23,11 @@ from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.targets.description import with_options
-from castsim.tools.tpc_binary.assembler import assemble, disassemble
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
 from castsim.tools.tpc_lint.lint_checking import lint
 
 RNG = np.random.default_rng(6)
+INCOME = RNG.integers(0, 256, 256).astype(np.uint8)
+run = partial(tpc_semantics_cases.run, income=INCOME)
 
 
 def declared(text: str, generation: str = "gaudi2") -> TableDeclaration:
@@ -86,14 +87,6 @@ def test_every_entry_of_halves_in_both_registers(generation: str) -> None:
         assert one == both[1:]
 
 
-def test_goya_reads_one_table_by_two_instructions() -> None:
-    values = RNG.integers(0, 1 << 32, (256, 3)).astype(np.uint32)
-    indices = RNG.integers(0, 256, 64)
-    c0 = words("lookup_c0 BV32 V2, V4, 3", "t 3 f32 [3, 256]", values, indices, "goya")
-    pair = words("lookup_c1c2 F32 D2, V4, 3", "t 3 f32 [3, 256]", values, indices, "goya")
-    assert c0 + pair == [list(values[indices, k]) for k in range(3)]
-
-
 @pytest.mark.parametrize(
     ("word", "bits", "part"),
     [("bv16_low", 16, 0), ("i16_high", 16, 1), *((f"bv8_{k}", 8, k) for k in range(4)), ("bv8_element_2", 8, 2)],
@@ -125,19 +118,6 @@ def test_a_pointer_in_a_register_names_the_table(generation: str, number: int, e
         looked_up(*given, sources={"src_b": 9})
 
 
-def test_words_that_read_another_half_or_nothing_else() -> None:
-    values = np.arange(64, dtype=np.uint32) * 7
-    indices = np.arange(64) % 32
-    upper = words("lookup BV32 upper_half V2, V4, 256", "t 256 u32 [64]", values, indices)
-    assert upper == [list(values[indices + 32])]
-    given = "t 256 u16 [64]", np.arange(64, dtype=np.uint16), np.arange(128) % 64
-    assert words("lookup_1c BV16 V2, V4, 256", *given) == words("lookup_1c BV16 x2 V2, V4, 256", *given)
-    with pytest.raises(IllegalError, match="what sbcd looks up"):
-        looked_up("lookup BV32 sbcd V2, V4, 256", "t 256 u32 [64]", values, indices)
-    with pytest.raises(IllegalError, match="upper_half needs a table of 64 entries"):
-        looked_up("lookup BV32 upper_half V2, V4, 1", "t 1 u32 [256]", np.zeros(256, np.uint32), indices)
-
-
 def test_options_of_entries_and_bytes() -> None:
     values, indices = np.arange(64, dtype=np.uint32) * 3, np.arange(64) + 5
     with pytest.raises(IllegalError, match=r"lane 59 selects entry 64 of table t, which has 64 here") as refusal:
@@ -150,9 +130,6 @@ def test_options_of_entries_and_bytes() -> None:
         looked_up("lookup_1c BV8_1 V2, V4, 0", "t 0 u16 [256]", halves, bytes_)
     part = looked_up("lookup_1c BV8_1 V2, V4, 0", "t 0 u16 [256]", halves, bytes_, options={"lookup_bytes": "part"})
     assert np.array_equal(part, np.where(bytes_ % 2 == 1, halves[bytes_] >> 8, INCOME))
-
-
-# ------------------------------------------------------------------------------------------------------ declarations
 
 
 @pytest.mark.parametrize(
@@ -261,21 +238,6 @@ def test_wrong_uses_are_refused_by_run_and_lint(lookup: str, message: str, legal
         assert legal in refusal.value.legal
 
 
-def test_an_undeclared_table_is_refused_only_for_values() -> None:
-    text = "\n".join(line for line in program().splitlines() if "table" not in line) + "\n"
-    assert ran(text, values=False).tree.root
-    with pytest.raises(ReadError, match="no table is declared for function id 256") as refusal:
-        ran(text, inputs={"x": X})
-    assert refusal.value.legal == ("// castsim: table NAME 256 FORMAT [ENTRIES]",)
-    assert str(refusal.value.span).startswith("test.tpc:13:1")
-
-
-def test_a_program_with_look_ups_has_the_small_vector_memory() -> None:
-    text = "// castsim: vlm 0x8000 v f32 [64]\n" + program(" = " + ", ".join(["1"] * 64))
-    with pytest.raises(CastsimError, match="past the end of the memory"):
-        ran(text, inputs={"x": X, "v": SQUARES})
-
-
 WIDE = ("f32", "bf16", "f16")
 PAIR = (INCOME, INCOME[::-1].copy())
 
@@ -287,9 +249,6 @@ def test_bits_in_the_opposite_order(name: str) -> None:
         got = run(f"brev.{name} V1, V2", src_a=vector(some, bits)).result
         assert codes(got, bits) == [int(f"{int(code):0{bits}b}"[::-1], 2) for code in some]
     assert run(f"brev.{name} S1, S2", slot="spu", income=0, src_a=1).result == 1 << (bits - 1)
-
-
-# ----------------------------------------------------------------------------------------------------------- entries
 
 
 @pytest.mark.parametrize("name", WIDE)
@@ -315,32 +274,6 @@ def test_entry_and_start_of_every_code(name: str, kept: int) -> None:
             assert begin.negative == x.negative
 
 
-def test_a_predicate_keeps_bytes_of_both_registers() -> None:
-    source = vector(range(1 << 15, (1 << 15) + 128), 16)
-    text = "get_lut_entry_and_interval_start.bf16 D2, V4, 3"
-    whole, masked = (
-        run(text + end, income=PAIR, src_a=source, predicate=p).result for end, p in (("", True), (", VP1", MASK))
-    )
-    for new, kept, old in zip(whole, masked, PAIR, strict=True):
-        assert np.array_equal(kept, np.where(MASK, new, old))
-
-
-@pytest.mark.parametrize("word", ["tanh", "sqrt_rsqrt", "sin_cos", "log", "opt", "exp0"])
-def test_entries_that_no_source_states_are_refused(word: str) -> None:
-    with pytest.raises(IllegalError, match="no source documents"):
-        run(f"get_lut_entry_and_interval_start.bf16 {word} D2, V4, 3", income=PAIR, src_a=INCOME)
-
-
-def test_parity_stands_above_the_fraction_under_its_option() -> None:
-    chip = with_options(target("gaudi2"), {"lut_entry_variants": "inferred"})
-    some = np.float32([1, 1.5, 2, 3, 4, 0.5])
-    got = run("get_lut_entry_and_interval_start.f32 sqrt_rsqrt D2, V4, 17", chip=chip, income=PAIR,
-              src_a=np.resize(some, 64).view(np.uint8)).result  # fmt: skip
-    odd = [(int(np.floor(np.log2(x))) + 127) % 2 for x in some]
-    parts = [int((x / 2 ** np.floor(np.log2(x)) - 1) * 64) for x in some]
-    assert codes(got[0], 32)[:6] == [64 * o + part for o, part in zip(odd, parts, strict=True)]
-
-
 @pytest.mark.parametrize(("name", "kept"), [("f32", 6), ("f16", 5), ("bf16", 4)])
 @pytest.mark.parametrize("variant", ["sin_cos", "tanh"])
 def test_equal_intervals_from_zero_on_under_its_option(variant: str, name: str, kept: int) -> None:
@@ -362,8 +295,6 @@ def test_equal_intervals_from_zero_on_under_its_option(variant: str, name: str, 
             assert Fraction(decode(start, name).magnitude) == first + number * length
             assert decode(start, name).negative == x.negative
 
-
-# --------------------------------------------------------------------------------------------------- special results
 
 SAMPLES = [
     *(("-inf", -math.inf), ("-normal", -1.5), ("-subnormal", None), ("-0", -0.0), ("+0", 0.0)),
@@ -453,16 +384,6 @@ def test_no_class_is_no_result_and_scalars_do_alike() -> None:
             run(line, slot="spu", chip=with_options(target("gaudi2"), {option: "refuse"}), income=0, src_a=1, src_b=1)
 
 
-def test_limit_of_classes_is_ignored_on_request() -> None:
-    chip = with_options(target("gaudi2"), {"class_limit": "ignore"})
-    some = vector(range(256), 16)
-    with_limit = run("fclass.bf16 limit V1, V2", chip=chip, src_a=some).result
-    assert np.array_equal(with_limit, run("fclass.bf16 V1, V2", src_a=some).result)
-
-
-# --------------------------------------------------------------------------------------------------------- divisions
-
-
 def operands(bits: int) -> list[tuple[int, int]]:
     if bits == 8:
         return list(product(range(256), range(1, 256)))[::7]
@@ -501,10 +422,46 @@ def test_steps_need_a_pair() -> None:
     assert refusal.value.legal == ("Z2",)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_variants_are_encoded_and_read_back(generation: str) -> None:
-    tables = encoding_of(target(generation))
-    for word in ("", "tanh ", "sqrt_rsqrt ", "sin_cos ", "log "):
-        text = f"nop; nop; get_lut_entry_and_interval_start.f32 {word}D4, V2, 0x11; nop"
-        code = assemble(parse(f"{text}\n", target(generation).dialect), tables).code
-        assert disassemble(code, tables).lines[0].text == text
+def test_words_that_read_another_half_or_nothing_else() -> None:
+    values = np.arange(64, dtype=np.uint32) * 7
+    indices = np.arange(64) % 32
+    upper = words("lookup BV32 upper_half V2, V4, 256", "t 256 u32 [64]", values, indices)
+    assert upper == [list(values[indices + 32])]
+    given = "t 256 u16 [64]", np.arange(64, dtype=np.uint16), np.arange(128) % 64
+    assert words("lookup_1c BV16 V2, V4, 256", *given) == words("lookup_1c BV16 x2 V2, V4, 256", *given)
+    with pytest.raises(IllegalError, match="what sbcd looks up"):
+        looked_up("lookup BV32 sbcd V2, V4, 256", "t 256 u32 [64]", values, indices)
+    with pytest.raises(IllegalError, match="upper_half needs a table of 64 entries"):
+        looked_up("lookup BV32 upper_half V2, V4, 1", "t 1 u32 [256]", np.zeros(256, np.uint32), indices)
+
+
+def test_an_undeclared_table_is_refused_only_for_values() -> None:
+    text = "\n".join(line for line in program().splitlines() if "table" not in line) + "\n"
+    assert ran(text, values=False).tree.root
+    with pytest.raises(ReadError, match="no table is declared for function id 256") as refusal:
+        ran(text, inputs={"x": X})
+    assert refusal.value.legal == ("// castsim: table NAME 256 FORMAT [ENTRIES]",)
+    assert str(refusal.value.span).startswith("test.tpc:13:1")
+
+
+@pytest.mark.parametrize("word", ["tanh", "sqrt_rsqrt", "sin_cos", "log", "opt", "exp0"])
+def test_entries_that_no_source_states_are_refused(word: str) -> None:
+    with pytest.raises(IllegalError, match="no source documents"):
+        run(f"get_lut_entry_and_interval_start.bf16 {word} D2, V4, 3", income=PAIR, src_a=INCOME)
+
+
+def test_parity_stands_above_the_fraction_under_its_option() -> None:
+    chip = with_options(target("gaudi2"), {"lut_entry_variants": "inferred"})
+    some = np.float32([1, 1.5, 2, 3, 4, 0.5])
+    got = run("get_lut_entry_and_interval_start.f32 sqrt_rsqrt D2, V4, 17", chip=chip, income=PAIR,
+              src_a=np.resize(some, 64).view(np.uint8)).result  # fmt: skip
+    odd = [(int(np.floor(np.log2(x))) + 127) % 2 for x in some]
+    parts = [int((x / 2 ** np.floor(np.log2(x)) - 1) * 64) for x in some]
+    assert codes(got[0], 32)[:6] == [64 * o + part for o, part in zip(odd, parts, strict=True)]
+
+
+def test_limit_of_classes_is_ignored_on_request() -> None:
+    chip = with_options(target("gaudi2"), {"class_limit": "ignore"})
+    some = vector(range(256), 16)
+    with_limit = run("fclass.bf16 limit V1, V2", chip=chip, src_a=some).result
+    assert np.array_equal(with_limit, run("fclass.bf16 V1, V2", src_a=some).result)

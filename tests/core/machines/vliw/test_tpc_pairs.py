@@ -42,8 +42,6 @@ from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
 from castsim.machines.vliw.storage import GlobalMemory, Held
 
 PAIRS = 2000 // len(GENERATIONS)
-SEEDS = 3
-"""Register contents tried for a pair whose old and new values agree."""
 HOT, SOURCE, DEST = 4, 2, 6
 """Numbers of the register that both use, of other sources and of other destinations; groups begin at multiples of 4."""
 GROUP_SOURCE, GROUP_DEST = 8, 12
@@ -229,10 +227,14 @@ def test_pairs_are_fresh_at_their_distance_and_stale_one_bundle_earlier(generati
     assert tried < 4 * PAIRS
 
 
-def rows_of(found: list[Place]) -> list[Place]:
+SEEDS = 3
+"""Register contents tried for a pair whose old and new values agree."""
+
+
+def rows_of(places: list[Place]) -> list[Place]:
     """One place for every row of the tables."""
     names = ("slot", "opcode", "operand", "file", "flags")
-    return list({tuple(described(place)[name] for name in names): place for place in found}.values())
+    return list({tuple(described(operand)[name] for name in names): operand for operand in places}.values())
 
 
 @pytest.mark.skipif("CASTSIM_THOROUGH" not in os.environ, reason="40,000 to 140,000 pairs of a generation")
@@ -246,8 +248,8 @@ def test_every_pair_of_the_tables_is_fresh_at_its_distance_and_stale_one_bundle_
                 continue
             for producer, consumer in product(rows_of(producers), rows_of(consumers)):
                 tries = (fresh_and_stale(generation, producer, consumer, seed) for seed in range(SEEDS))
-                found = next((each for each in tries if each is not None), None)
-                ran, stale, unseen = ran + (found is not None), stale + (found is True), unseen + (found is None)
+                verdict = next((attempt for attempt in tries if attempt is not None), None)
+                ran, stale, unseen = ran + (verdict is not None), stale + (verdict is True), unseen + (verdict is None)
     print(f"{generation}: {ran} pairs fresh, {stale} of them stale a bundle earlier, {unseen} without values")
     assert stale > ran // 3
     assert unseen < ran

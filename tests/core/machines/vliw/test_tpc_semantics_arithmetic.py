@@ -11,9 +11,11 @@ from kit import tpc_semantics_cases
 from kit.tpc_semantics_cases import (
     FLOAT_TYPES,
     INTEGER_TYPES,
+    MODES,
     both,
     codes,
     instruction,
+    machine_in,
     prepared,
     run,
     samples,
@@ -26,21 +28,13 @@ from oracle_tpc import NAN, arithmetic_shift, float_operation, integer_operation
 
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.semantics import prepare
-from castsim.machines.vliw.semantics.operands import Effects, OperandValues, State
+from castsim.machines.vliw.semantics.operands import Effects
 from castsim.targets.description import with_options
 
 RNG = np.random.default_rng(51)
 MASK = RNG.integers(0, 2, 256).astype(bool)
 INCOME = RNG.integers(0, 256, 256).astype(np.uint8)
 FLUSHED = ("f32", "bf16")
-MODES = ("RHNE", "RZ", "RU", "RD")
-
-
-def machine_in(mode: str, generation: str, **more: int) -> State:
-    return state({"round": target(generation).convert_rounding.modes[mode.lower()].code, **more})
-
-
-# --------------------------------------------------------------------------------------------------------- floats
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -52,32 +46,6 @@ def test_float_sums_and_products(operation: str, name: str, mode: str) -> None:
         got = run(f"{operation}.{name} V1, V2, V3", income=INCOME, src_a=a, src_b=b, machine=machine)
         expected = [float_operation(operation, x, y, name, mode, flush=flush) for x, y in expected_of]
         assert codes(got.result, fmt(name).bits) == expected
-
-
-@pytest.mark.parametrize("name", ["f32", "f16"])
-def test_float_sums_agree_with_a_second_library(name: str) -> None:
-    """Nearest rounding is what the host's processor does, subnormals aside."""
-    dtype = {"f32": np.float32, "f16": np.float16}[name]
-    chip = with_options(target("gaudi2"), {"arithmetic_subnormals": "keep"})
-    for a, b, _ in both(name):
-        for operation, function in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply)):
-            line = f"{operation}.{name} V1, V2, V3"
-            got = run(line, chip=chip, income=INCOME, src_a=a, src_b=b).result.view(dtype)
-            expected = function(a.view(dtype), b.view(dtype))
-            assert np.array_equal(got, expected, equal_nan=True)
-            assert np.array_equal(np.signbit(got)[got == 0], np.signbit(expected)[got == 0])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_subnormals_are_kept_if_the_option_says_so(mode: str) -> None:
-    chip = with_options(target("goya"), {"arithmetic_subnormals": "keep"})
-    machine = machine_in(mode, "goya")
-    for a, b, expected_of in both("f32")[-2:]:
-        for operation in ("add", "mul"):
-            line = f"{operation}.f32 V1, V2, V3"
-            got = run(line, "goya", chip=chip, income=INCOME, src_a=a, src_b=b, machine=machine)
-            expected = [float_operation(operation, x, y, "f32", mode, flush=False) for x, y in expected_of]
-            assert codes(got.result, 32) == expected
 
 
 def test_f16_operands_are_flushed_on_request() -> None:
@@ -94,78 +62,12 @@ def test_f16_operands_are_flushed_on_request() -> None:
         prepared("add.f32 st V1, V2, V3")
 
 
-def test_other_modes_of_the_register_act_as_nearest() -> None:
-    a, b, expected_of = both("f32")[0]
-    expected = [float_operation("add", x, y, "f32", "RHNE", flush=True) for x, y in expected_of]
-    for code in (4, 5, 6, 7, 99):  # SR, CSR, RHAZ, SR_RNE and no mode at all
-        got = run("add.f32 V1, V2, V3", income=INCOME, src_a=a, src_b=b, machine=state({"round": code}))
-        assert codes(got.result, 32) == expected
-
-
 def test_neg_changes_the_sign_of_the_rounded_result() -> None:
     a, b, expected_of = both("bf16")[0]
     for mode in ("RU", "RD"):
         got = run("mul.bf16 neg V1, V2, V3", income=INCOME, src_a=a, src_b=b, machine=machine_in(mode, "gaudi2"))
         plain = [float_operation("mul", x, y, "bf16", mode, flush=True) for x, y in expected_of]
         assert codes(got.result, 16) == [code if code == NAN["bf16"] else code ^ 0x8000 for code in plain]
-
-
-def test_the_bias_register_counts_in_arithmetic() -> None:
-    a, b, expected_of = both("f8_143")[0]
-    got = run("add.f8_143 V1, V2, V3", income=INCOME, src_a=a, src_b=b, machine=state({"f8_143_bias": 11}))
-    expected = [float_operation("add", x, y, "f8_143", "RHNE", flush=False, bias=11) for x, y in expected_of]
-    assert codes(got.result, 8) == expected
-
-
-def test_scalar_operand_immediate_and_predicate() -> None:
-    a, _, expected_of = both("f32")[0]
-    expected = vector([float_operation("mul", x, 0x40490FDB, "f32", "RHNE", flush=True) for x, _ in expected_of], 32)
-    by_register = run("mul.f32 V1, V2, S3", income=INCOME, src_a=a, src_b=0x40490FDB, predicate=MASK)
-    by_number = run("mul.f32 V1, V2, 0x40490fdb", income=INCOME, src_a=a, predicate=MASK)
-    for got in (by_register, by_number):
-        assert np.array_equal(got.result, np.where(MASK, expected, INCOME))
-    scalar = run("mul.f32 S1, S2, 0x40490fdb", slot="spu", income=0, src_a=0x3F800000)
-    assert scalar.result == 0x40490FDB
-
-
-def test_f16_to_f32_in_twelve_steps() -> None:
-    """The vendor's sequence of integer operations, all 65536 inputs against the host's own cast.
-
-    Source: docs/reference/tpc.md section 3.
-    """
-    steps = [
-        ("s", "and.u32 V2, V1, 0x8000", "x", None),
-        ("m", "and.u32 V3, V1, 0xffff7fff", "x", None),
-        ("m", "shl.u32 V3, V3, 13", "m", None),
-        ("e", "and.u32 V4, V3, 0x0f800000", "m", None),
-        ("m", "add.u32 V3, V3, 0x38000000", "m", None),
-        ("p", "cmp_eq.u32 VP1, V4, 0x0f800000", "e", None),
-        ("m", "add.u32 V3, V3, 0x38000000", "m", "p"),
-        ("z", "cmp_eq.u32 VP2, V4, 0", "e", None),
-        ("m", "add.u32 V3, V3, 0x00800000", "m", "z"),
-        ("m", "sub.f32 V3, V3, 0x38800000", "m", "z"),
-        ("n", "cmp_eq.u32 VP3, V2, 0x8000", "s", None),
-        ("m", "or.u32 V3, V3, 0x80000000", "m", "n"),
-    ]
-    for generation in ("gaudi", "gaudi2"):
-        results = []
-        for start in range(0, 1 << 16, 64):
-            held: dict[str, np.ndarray] = {"x": vector(np.arange(start, start + 64), 32)}
-            for to, line, of, under in steps:
-                empty = np.zeros(256, np.bool_ if to in "pzn" else np.uint8)
-                predicate = True if under is None else held[under]
-                operands = OperandValues({"src_a": held[of]}, held.get(to, empty), predicate)
-                held[to] = prepared(line, generation)(operands, state()).result  # type: ignore[assignment]
-            results.append(held["m"].view("<u4"))
-        got = np.concatenate(results)
-        halves = np.arange(1 << 16).astype(np.uint16)
-        expected = halves.view(np.float16).astype(np.float32).view(np.uint32)
-        nan = np.isnan(halves.view(np.float16))
-        payload = (halves.astype(np.uint32) & 0x8000) << 16 | 0x7F800000 | (halves.astype(np.uint32) & 0x3FF) << 13
-        assert np.array_equal(got, np.where(nan, payload, expected))
-
-
-# ------------------------------------------------------------------------------------------------------- integers
 
 
 @pytest.mark.parametrize("name", INTEGER_TYPES)
@@ -272,14 +174,6 @@ def test_arithmetic_shifts(name: str, switches: str) -> None:
         assert got.result == arithmetic_shift(samples(name)[9], step, name, **rules)
 
 
-def test_shifts_that_are_refused() -> None:
-    with pytest.raises(IllegalError, match="not modelled"):
-        prepared("ash.i32 rhaz_rs V1, V2, V3", "greco")
-    with pytest.raises(IllegalError, match="no ash of f32") as refusal:
-        prepared("ash.f32 V1, V2, V3", "goya")
-    assert refusal.value.legal == INTEGER_TYPES
-
-
 def compared(x: int, y: int, name: str) -> int | None:
     """Return the sign of x - y, None with NaN."""
     if name in INTS:
@@ -351,8 +245,6 @@ def test_predicates_as_bits() -> None:
         assert run("not.b SP1, SP2", slot="spu", income=False, src_a=x).result is not x
 
 
-# ------------------------------------------------------------------------------------------- compares, selections
-
 TRUTH = {
     "eq": lambda o: o == 0, "less": lambda o: o is not None and o < 0, "leq": lambda o: o is not None and o <= 0,
     "neq": lambda o: o != 0, "grt": lambda o: o is not None and o > 0, "geq": lambda o: o is not None and o >= 0,
@@ -383,14 +275,6 @@ def test_compares_and_selections(name: str) -> None:
         assert got.result is bool(TRUTH["geq"](o))
 
 
-def test_selections_take_scalars_and_immediates() -> None:
-    a, c = vector([1, 2, 3, 4], 16), vector([100], 16)
-    got = run("sel_grt.i16 V1, V2, S3, V4, V5", income=INCOME, src_a=a, src_b=0xABCD0002, src_c=c, src_d=a)
-    assert codes(got.result, 16)[:4] == [1, 2, 100, 100]
-    got = run("sel_grt.i16 V1, V2, V3, V4, 7", income=INCOME, src_a=a, src_b=vector([2], 16), src_c=c)
-    assert codes(got.result, 16)[:4] == [7, 7, 100, 100]
-
-
 def test_mask_eq_zero() -> None:
     a, b = vector([0b1100, 0b0011], 32), vector([0b0011], 32)
     got = run("cmp_eq.i32 mask_eq_zero VP1, V2, V3", "gaudi", income=~MASK, src_a=a, src_b=b)
@@ -410,3 +294,25 @@ def test_elements_that_the_generation_lacks(generation: str) -> None:
             with pytest.raises(IllegalError, match=f"of {name}") as refusal:
                 prepare(found, target(generation))
             assert list(refusal.value.legal) == have
+
+
+@pytest.mark.parametrize("name", ["f32", "f16"])
+def test_float_sums_agree_with_a_second_library(name: str) -> None:
+    """Nearest rounding is what the host's processor does, subnormals aside."""
+    dtype = {"f32": np.float32, "f16": np.float16}[name]
+    chip = with_options(target("gaudi2"), {"arithmetic_subnormals": "keep"})
+    for a, b, _ in both(name):
+        for operation, function in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply)):
+            line = f"{operation}.{name} V1, V2, V3"
+            got = run(line, chip=chip, income=INCOME, src_a=a, src_b=b).result.view(dtype)
+            expected = function(a.view(dtype), b.view(dtype))
+            assert np.array_equal(got, expected, equal_nan=True)
+            assert np.array_equal(np.signbit(got)[got == 0], np.signbit(expected)[got == 0])
+
+
+def test_shifts_that_are_refused() -> None:
+    with pytest.raises(IllegalError, match="not modelled"):
+        prepared("ash.i32 rhaz_rs V1, V2, V3", "greco")
+    with pytest.raises(IllegalError, match="no ash of f32") as refusal:
+        prepared("ash.f32 V1, V2, V3", "goya")
+    assert refusal.value.legal == INTEGER_TYPES

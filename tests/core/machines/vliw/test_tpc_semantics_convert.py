@@ -1,21 +1,25 @@
-"""Every published conversion in every mode and form against the oracle; everything else is refused."""
+"""Every published conversion and rounding in every mode and form against the oracle; everything else is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 import pytest
+from kit.tpc_bundles import encoding
 from kit.tpc_semantics_cases import POLYNOMIAL, SPELLED, instruction, prepared, run, samples, state, vector
 from kit.tpc_text import GENERATIONS, table, target
 from oracle_formats import FLOATS, fmt
 from oracle_tpc import convert, convert_lanes, nearby, stepped
 
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.tpc.parser import parse, print_program
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.operands import OperandValues, State
 from castsim.targets.description import with_options
+from castsim.tools.tpc_binary.bundle_encoding import decode_bundle, encode_bundle
 
 ROWS = table("tpc_convert_pairs.csv")
 COMPILER_ROWS = table("tpc_convert_compiler_only.csv")
@@ -124,10 +128,6 @@ def check(
         assert effects.vector_lfsr.tolist() == stepped(words, POLYNOMIAL)
 
 
-def test_the_rows_are_all_there() -> None:
-    assert (len(VECTOR_ROWS), len(SCALAR_ROWS)) == (18 + 23 + 25 + 45 + 112, 17 + 23 + 23 + 44 + 113)
-
-
 @pytest.mark.parametrize("row", VECTOR_ROWS, ids=name_of)
 def test_vector_conversion(row: dict[str, str]) -> None:
     chip = target(row["gen"])
@@ -196,16 +196,6 @@ def test_the_bias_register_moves_f8_143(bias: int) -> None:
                 check(row, form, mode, mode, machine, 0, bias=bias)
 
 
-def test_a_bias_beyond_four_bits_is_refused() -> None:
-    line = "convert.f32 target_type=f8_143 rhne V1, V2"
-    with pytest.raises(ReadError, match="0 to 15") as refusal:
-        run(line, income=vector(0, 8), src_a=vector(0, 8), machine=state({"f8_143_bias": 16}))
-    assert refusal.value.span is not None
-
-
-# ------------------------------------------------------------------------------------------------------ NEARBYINT
-
-
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_nearbyint(generation: str) -> None:
     chip = target(generation)
@@ -226,28 +216,6 @@ def test_nearbyint(generation: str) -> None:
             for code in samples(name)[::5]:
                 got = run(f"nearbyint.{name} {word} S1, S2", generation, slot="spu", income=0, src_a=code)
                 assert got.result == nearby(code, name, meant, 1 if random else None)
-
-
-def test_nearbyint_refusals() -> None:
-    with pytest.raises(IllegalError, match="no nearbyint of f16") as refusal:
-        prepared("nearbyint.f16 rz V1, V2", "gaudi")
-    assert refusal.value.legal == ("f32", "bf16")
-    with pytest.raises(IllegalError, match="no nearbyint of i32"):
-        prepared("nearbyint.i32 rz V1, V2")
-    with pytest.raises(IllegalError, match="cnvrt makes i8 of f8_143") as refusal:
-        prepared("nearbyint.f8_143 cnvrt target_type=int16 rz D2, V2")
-    assert refusal.value.legal == ("target_type=int8",)
-    with pytest.raises(IllegalError, match="cnvrt makes i32 of f32"):
-        prepared("nearbyint.f32 cnvrt rz D2, V2")
-    with pytest.raises(IllegalError, match="cnvrt"):
-        prepared("nearbyint.f32 cnvrt target_type=int32 rz D2, V2", "gaudi")
-    with pytest.raises(IllegalError, match="must be the first of a group"):
-        prepared("nearbyint.f32 cnvrt target_type=int32 rz V3, V2")
-    with pytest.raises(IllegalError, match="has 2 registers"):
-        prepared("nearbyint.f32 rz D2, V2")
-
-
-# -------------------------------------------------------------------------------------------------------- refusals
 
 
 STEPS = {
@@ -326,43 +294,6 @@ def test_lanes_and_switches_outside_the_row_are_refused(row: dict[str, str]) -> 
         refused("x2", "A4, A8", "has 4 registers")
 
 
-def test_modes_outside_the_generation_are_refused() -> None:
-    for generation in GENERATIONS:
-        good = instruction("convert.f32 target_type=int32 rhne V1, V2", generation)
-        for word in ("rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne"):
-            switches = tuple((key, word if key == "rounding" else value) for key, value in good.switches)
-            made = replace(good, switches=switches)
-            if word in target(generation).convert_rounding.modes:
-                prepare(made, target(generation))
-            else:
-                with pytest.raises(IllegalError, match=f"no rounding mode {word}") as refusal:
-                    prepare(made, target(generation))
-                assert "rhne" in refusal.value.legal
-
-
-# ----------------------------------------------------------------------------- doubtful points as the options have them
-
-
-def test_wide_lane_select_is_remarked_or_refused() -> None:
-    line = "convert.i16 lane_sel=1 target_type=int32 rhne V1, V2"
-    assert run(line, "greco", income=vector(0, 32), src_a=vector(1, 16)).remarks
-    assert not run(line.replace("=1", "=0"), "greco", income=vector(0, 32), src_a=vector(1, 16)).remarks
-    strict = with_options(target("greco"), {"wide_lane_select": "refuse"})
-    with pytest.raises(IllegalError, match="lane_sel above 0"):
-        prepare(instruction(line, "greco"), strict)
-
-
-def test_unaligned_groups_are_refused_or_rounded_down() -> None:
-    line = "convert.i16 all_lanes target_type=int32 rhne V5, V2"
-    with pytest.raises(IllegalError, match="V5 must be the first") as refusal:
-        prepare(instruction(line, "greco"), target("greco"))
-    assert refusal.value.legal == ("V4", "V6")
-    lenient = with_options(target("greco"), {"unaligned_group": "round_down"})
-    found = prepare(instruction(line, "greco"), lenient).registers
-    named = {role: [str(one) for one in group] for role, group in found.items()}
-    assert named == {"dest": ["V4", "V5"], "src_a": ["V2"]}
-
-
 def test_nan_and_overflow_of_integers_follow_the_options() -> None:
     nan_and_large = vector([0x7FC00000, 0x5F000000, 0xC7C35000, 0xFF800000], 32)
 
@@ -399,15 +330,6 @@ def test_random_words_follow_the_options() -> None:
         assert got.vector_lfsr.tolist() == [new if step else old for old, new, step in after]
 
 
-def test_random_words_of_zero_leave_exact_numbers_unless_told_to_compare() -> None:
-    line = "convert.f32 lane_sel=0 target_type=bf16 sr V1, V2"
-    one = vector(0x3F800000, 32)
-    machine = state(words=[0] * 64)
-    assert run(line, income=vector(0, 16), src_a=one, machine=machine).result.view("<u2")[0] == 0x3F80
-    chip = with_options(target("gaudi2"), {"stochastic_exact": "compare"})
-    assert run(line, chip=chip, income=vector(0, 16), src_a=one, machine=machine).result.view("<u2")[0] == 0x3F81
-
-
 @pytest.mark.parametrize(
     ("rule", "expected"), [("zero_extend", 0xFF), ("sign_extend", 0xFFFFFFFF), ("keep", 0x123456FF)]
 )
@@ -418,8 +340,166 @@ def test_narrow_results_in_scalars_follow_the_option(rule: str, expected: int) -
     assert got.result == expected
 
 
-def test_a_false_scalar_predicate_changes_nothing() -> None:
-    income = vector(7, 16)
-    got = run("convert.f32 lane_sel=0 target_type=bf16 sr V1, V2", income=income, src_a=INCOME[1], predicate=False)
-    assert got.result is income
-    assert got.vector_lfsr is None
+BOTH = ("greco", "gaudi2")
+WIDE = (("f32", "i32", np.float32), ("bf16", "i16", ml_dtypes.bfloat16), ("f16", "i16", np.float16))
+NARROW = (("f8_143", "i8"), ("f8_152", "i8"))
+
+
+@pytest.mark.parametrize(("name", "integer"), [*NARROW, *((name, integer) for name, integer, _ in WIDE)])
+def test_every_mode_against_the_oracle(name: str, integer: str) -> None:
+    """A pair of registers: the rounded value, and that as a saturated integer (docs/reference/tpc.md section 5.2).
+
+    Random rounding makes both results from one draw.
+    """
+    chip, bits = target("gaudi2"), int(integer[1:])
+    lanes = 2048 // bits
+    for word, mode in chip.convert_rounding.modes.items():
+        meant = "RHNE" if mode.rounding is None else word.upper()
+        random = meant in ("SR", "SR_RNE")
+        taken = range(256) if bits == 8 else np.resize(samples(name), lanes).tolist()
+        found = run(f"nearbyint.{name} cnvrt target_type=int{bits} {word} D4, V2", income=(INCOME[0], INCOME[1]),
+                    src_a=vector(list(taken), bits), machine=state(words=WORDS), predicate=MASK)  # fmt: skip
+        draws = [WORDS[lane % 64] if random else None for lane in range(lanes)]
+        floats = [nearby(code, name, meant, draw) for code, draw in zip(taken, draws, strict=True)]
+        numbers = [convert(code, name, integer, meant, draw) for code, draw in zip(taken, draws, strict=True)]
+        kept = np.repeat(MASK[:: bits // 8], bits // 8)
+        for got, codes, income in zip(found.result, (floats, numbers), INCOME, strict=False):
+            assert np.array_equal(got, np.where(kept, vector(codes, bits), income)), (name, word)
+        if random:
+            assert found.vector_lfsr.tolist() == stepped(WORDS, POLYNOMIAL)
+
+
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("predicate", ["", ", VP3", ", !SP2"])
+def test_text_and_encoding(generation: str, predicate: str) -> None:
+    """Switch bit 4 is `cnvrt`; the target's code stands in the low bits of src_b, with and without it."""
+    for line, switches, code in (
+        ("nearbyint.f32 cnvrt target_type=int32 ru D4, V5", 0b10010, 2),
+        ("nearbyint.bf16 cnvrt target_type=int16 rz D4, V5", 0b10001, 7),
+        ("nearbyint.f32 target_type=int32 rhne V4, V5", 0, 2),  # as the compiler prints the plain form
+        ("nearbyint.f32 rd V4, V5", 0b00011, 0),
+    ):
+        coded = encoding(generation)
+        program = parse(f"nop; nop; {line}{predicate}; nop", coded.dialect)
+        assert print_program(program).strip() == f"nop; nop; {line}{predicate}; nop"
+        (bundle,) = program.bundles
+        data = encode_bundle(bundle, coded)
+        number = int.from_bytes(data, "little")
+        # tpc_encoding_fields.csv, gen34_256: switches[2:0] from bit 85, [6:3] from 88, src_b from 59.
+        assert (number >> 85 & 0b111 | (number >> 88 & 0b1111) << 3, number >> 59 & 0xFF) == (switches, code), line
+        assert decode_bundle(data, coded).bundle == bundle
+
+
+def test_unaligned_groups_are_refused_or_rounded_down() -> None:
+    line = "convert.i16 all_lanes target_type=int32 rhne V5, V2"
+    with pytest.raises(IllegalError, match="V5 must be the first") as refusal:
+        prepare(instruction(line, "greco"), target("greco"))
+    assert refusal.value.legal == ("V4", "V6")
+    lenient = with_options(target("greco"), {"unaligned_group": "round_down"})
+    found = prepare(instruction(line, "greco"), lenient).registers
+    named = {role: [str(one) for one in group] for role, group in found.items()}
+    assert named == {"dest": ["V4", "V5"], "src_a": ["V2"]}
+
+
+MODES = ("rhne", "rz", "ru", "rd", "rhaz")
+
+
+def rounded(values: np.ndarray, mode: str) -> np.ndarray:
+    """Round float64, which holds all sources exactly; zeros keep the sign of what they come from."""
+    with np.errstate(invalid="ignore"):
+        match mode:
+            case "rhne":
+                return np.rint(values)
+            case "rhaz":  # a half is added where it cannot round: nothing from 2^52 on has a fraction
+                away = np.where(np.abs(values) < 2.0**51, np.floor(np.abs(values) + 0.5), np.abs(values))
+                return np.copysign(away, values)
+            case _:
+                directed = {"rz": np.trunc, "ru": np.ceil, "rd": np.floor}[mode](values)
+                return np.copysign(directed, values)
+
+
+def codes_for(name: str, bits: int) -> np.ndarray:
+    """All codes of 16 bits; of 32 bits random ones, halves, neighbours of integers and of the ends of the range."""
+    if bits == 16:
+        return np.arange(1 << 16, dtype=np.uint16)
+    source = np.random.default_rng(5)
+    halves = np.arange(-3000, 3000) / 2
+    ends = np.array([2.0**k + d for k in (22, 23, 24, 30, 31, 32, 63) for d in (-1, -0.5, 0, 0.5, 1)])
+    exact = np.concatenate([halves, ends, -ends]).astype(np.float32)
+    near = np.concatenate([exact, np.nextafter(exact, np.float32(9e9)), np.nextafter(exact, np.float32(-9e9))])
+    special = np.array(
+        [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 1, 0x80000001], np.uint32
+    )
+    anything = source.integers(0, 1 << 32, 20000, dtype=np.uint32)
+    small = source.uniform(-70000, 70000, 20000).astype(np.float32).view(np.uint32)
+    codes = np.concatenate([special, anything, small, near.view(np.uint32)])
+    return np.resize(codes, -(-codes.size // 64) * 64)
+
+
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("name", "integer", "kind"), WIDE)
+def test_both_results_against_exact_arithmetic(generation: str, mode: str, name: str, integer: str, kind: type) -> None:
+    bits = int(integer[1:])
+    codes = codes_for(name, bits)
+    with np.errstate(invalid="ignore"):
+        meant = rounded(codes.view(kind).astype(np.float64), mode)
+        nan = np.isnan(meant)
+        floats = meant.astype(kind).view(codes.dtype)
+        limits = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1)
+        numbers = np.where(nan, 0, np.clip(meant, *limits)).astype(np.int64).astype(f"i{bits // 8}")
+    floats = np.where(nan, codes.dtype.type((1 << (bits - 1)) - 1), floats)
+    line = f"nearbyint.{name} cnvrt target_type=int{bits} {mode} D4, V2"
+    lanes = 2048 // bits
+    for start in range(0, codes.size, lanes):
+        part = slice(start, start + lanes)
+        read = vector(codes[part].tolist(), bits)
+        first, second = run(line, generation, income=(INCOME[0], INCOME[1]), src_a=read).result
+        assert np.array_equal(first.view(codes.dtype), floats[part]), (line, start)
+        assert np.array_equal(second.view(numbers.dtype), numbers[part]), (line, start)
+
+
+@pytest.mark.parametrize(("option", "expected"), [("zero", 0), ("maximum", 0x7FFFFFFF)])
+def test_what_becomes_of_a_nan_is_an_option(option: str, expected: int) -> None:
+    """docs/reference/tpc.md section 5 leaves NaN to integer open: a switch."""
+    chip = with_options(target("gaudi2"), {"nan_to_integer": option})
+    compute = prepare(instruction("nearbyint.f32 cnvrt target_type=int32 rz D4, V2"), chip)
+    operands = OperandValues({"src_a": vector([0x7FC00000] * 64, 32)}, (INCOME[0], INCOME[1]))
+    first, second = compute(operands, state()).result
+    assert set(first.view(np.uint32).tolist()) == {0x7FFFFFFF}
+    assert set(second.view(np.uint32).tolist()) == {expected}
+
+
+def test_a_bias_beyond_four_bits_is_refused() -> None:
+    line = "convert.f32 target_type=f8_143 rhne V1, V2"
+    with pytest.raises(ReadError, match="0 to 15") as refusal:
+        run(line, income=vector(0, 8), src_a=vector(0, 8), machine=state({"f8_143_bias": 16}))
+    assert refusal.value.span is not None
+
+
+def test_nearbyint_refusals() -> None:
+    with pytest.raises(IllegalError, match="no nearbyint of f16") as refusal:
+        prepared("nearbyint.f16 rz V1, V2", "gaudi")
+    assert refusal.value.legal == ("f32", "bf16")
+    with pytest.raises(IllegalError, match="no nearbyint of i32"):
+        prepared("nearbyint.i32 rz V1, V2")
+    with pytest.raises(IllegalError, match="cnvrt makes i8 of f8_143") as refusal:
+        prepared("nearbyint.f8_143 cnvrt target_type=int16 rz D2, V2")
+    assert refusal.value.legal == ("target_type=int8",)
+    with pytest.raises(IllegalError, match="cnvrt makes i32 of f32"):
+        prepared("nearbyint.f32 cnvrt rz D2, V2")
+    with pytest.raises(IllegalError, match="cnvrt"):
+        prepared("nearbyint.f32 cnvrt target_type=int32 rz D2, V2", "gaudi")
+    with pytest.raises(IllegalError, match="must be the first of a group"):
+        prepared("nearbyint.f32 cnvrt target_type=int32 rz V3, V2")
+    with pytest.raises(IllegalError, match="has 2 registers"):
+        prepared("nearbyint.f32 rz D2, V2")
+
+
+def test_wide_lane_select_is_remarked_or_refused() -> None:
+    line = "convert.i16 lane_sel=1 target_type=int32 rhne V1, V2"
+    assert run(line, "greco", income=vector(0, 32), src_a=vector(1, 16)).remarks
+    assert not run(line.replace("=1", "=0"), "greco", income=vector(0, 32), src_a=vector(1, 16)).remarks
+    strict = with_options(target("greco"), {"wide_lane_select": "refuse"})
+    with pytest.raises(IllegalError, match="lane_sel above 0"):
+        prepare(instruction(line, "greco"), strict)

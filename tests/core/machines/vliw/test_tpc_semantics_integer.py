@@ -120,19 +120,6 @@ def test_vector(row: dict[str, str]) -> None:
         check(row, lane, "RHNE", 128, ~MASK, 3)
 
 
-@pytest.mark.parametrize("generation", ["greco", "gaudi2"])
-@pytest.mark.parametrize("kind", ["int8", "uint8"])
-def test_shift_bytes_of_nibbles_stand_beside_the_values(generation: str, kind: str) -> None:
-    name, to = ("i8", "i4") if kind == "int8" else ("u8", "u4")
-    read = tuple(vector(samples(name)[half * 128 :], 8) for half in (0, 1))
-    shifts = vector(-(np.arange(256) % 9) % 256, 8)
-    got = run(f"convert_{kind} rd V1, D4, V9", generation, income=INCOME, src_a=read, src_b=shifts)
-    for k in (0, 1):
-        for i in range(256):
-            expected = convert_int(int(read[k][i]), name, to, -(i % 9), "RD")
-            assert element([got.result.tobytes()], 2 * i + k, 4) == expected
-
-
 @pytest.mark.parametrize("row", [row for row in ROWS if row["unit"] == "spu"], ids=name_of)
 def test_scalar(row: dict[str, str]) -> None:
     for mode in row["rounding_modes"].split(";"):
@@ -151,13 +138,6 @@ def test_scalar(row: dict[str, str]) -> None:
         assert immediate(OperandValues({"src_a": 0x5A}, 0), state(scalar=0x12345678)).result == convert_int(
             0x5A, row["src"], row["dst"], -4, mode, random
         )
-
-
-def test_the_scalar_shift_is_a_byte_at_first_and_a_word_later() -> None:
-    """255 is -1 where eight bits count (docs/reference/tpc.md section 2.4)."""
-    for generation, expected in (("goya", 50), ("gaudib", 50), ("greco", 127), ("gaudi2", 127)):
-        got = run("convert_int32 rhne to_8 S1, S2, S3", generation, slot="spu", income=0, src_a=100, src_b=255)
-        assert got.result == expected
 
 
 def test_doubtful_shifts_are_remarked_or_refused() -> None:
@@ -214,3 +194,10 @@ def test_what_the_table_lacks_is_refused() -> None:
             prepare(instruction(line, "greco"), target("greco"))
     with pytest.raises((IllegalError, ReadError)):
         instruction("convert_int8 rhne V1, D2, 0", "gaudi")
+
+
+def test_the_scalar_shift_is_a_byte_at_first_and_a_word_later() -> None:
+    """255 is -1 where eight bits count (docs/reference/tpc.md section 2.4)."""
+    for generation, expected in (("goya", 50), ("gaudib", 50), ("greco", 127), ("gaudi2", 127)):
+        got = run("convert_int32 rhne to_8 S1, S2, S3", generation, slot="spu", income=0, src_a=100, src_b=255)
+        assert got.result == expected

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from kit.tpc_semantics_cases import POLYNOMIAL, instruction, prepared, run, state, vector
-from kit.tpc_text import GENERATIONS, dialect, program, table, target
+from kit.tpc_text import GENERATIONS, program, table, target
 from oracle_formats import fmt
 from oracle_tpc import stepped
 
@@ -113,19 +113,6 @@ def test_moves_of_dual_groups_and_groups(seed: int) -> None:
         check(f"mov_g g_en={groups:#b} dg_en={duals:#b} V1, V2, {bits:#x}", generation, moved)
 
 
-def test_moves_that_pack_take_what_pack_fills() -> None:
-    """The place of the result is documented; after PACK of both groups it does not matter which copy is taken."""
-    check("mov_dg.pack pack_type=0 V1, V2", "greco", {32 * d + i: 64 * d + i for d in range(4) for i in range(32)})
-    check("mov_dg.pack pack_type=1 V1, V2", "gaudi2", {16 * d + i: 64 * d + i for d in range(4) for i in range(16)})
-    assert run("mov_dg.pack pack_type=1 V1, V2", income=INCOME, src_a=SOURCE).remarks
-    machine = Machine("greco", 16)
-    machine.registers["V0"] = vector(np.arange(64), 32)
-    machine.run("pack.i16 source_group=0 element_stride=2 V1, V0")
-    machine.run("pack.i16 source_group=1 element_stride=2 V1, V0")
-    machine.run("mov_dg.pack pack_type=0 V2, V1")
-    assert machine.registers["V2"][:128].view("<u2").tolist() == list(range(64))
-
-
 def test_moves_that_unpack_are_refused() -> None:
     line = f"mov_dg.unpack unpack_type=1 {of_all('0011', '3333')} V1, V2, 0xffffffff"
     for generation in ("gaudib", "gaudi2"):
@@ -156,7 +143,239 @@ def test_elements_that_the_generation_lacks(line: str, generation: str, message:
         assert refusal.value.legal == ("f32", "i32", "u32", "i16", "u16", "i8", "u8")
 
 
-# -------------------------------------------------------------------------------------------------- vendor sequences
+OLD = RNG.integers(0, 2, 256).astype(bool)
+BOTH_SLOTS = ("load", "vpu")
+WORDS = [int(word) for word in RNG.integers(0, 1 << 32, 64)]
+
+
+@pytest.mark.parametrize("slot", BOTH_SLOTS)
+@pytest.mark.parametrize(
+    ("kind", "byte_list"),
+    [("i8", [0x78]), ("u16", [0x78, 0x56]), ("bf16", [0x78, 0x56]), ("f32", [0x78, 0x56, 0x34, 0x12]), ("u4", [0x88])],
+)
+def test_broadcasts_of_low_bits(slot: str, kind: str, byte_list: list[int]) -> None:
+    expected = np.resize(np.array(byte_list, np.uint8), 256)
+    by_register = run(f"mov.{kind} V1, S2", "greco", slot=slot, income=INCOME, src_a=0x12345678)
+    by_number = run(f"mov.{kind} V1, 0x12345678", "greco", slot=slot, income=INCOME)
+    assert np.array_equal(by_register.result, expected)
+    assert np.array_equal(by_number.result, expected)
+
+
+def bits_of(word: int) -> list[bool]:
+    return [bool(word >> bit & 1) for bit in range(32)]
+
+
+@pytest.mark.parametrize("slot", BOTH_SLOTS)
+def test_moves_to_vector_predicates(slot: str) -> None:
+    assert np.array_equal(run("mov VP1, VP2", slot=slot, income=OLD, src_a=MASK).result, MASK)
+    for truth in (False, True):
+        assert run("mov VP1, SP2", slot=slot, income=OLD, src_a=truth).result.tolist() == [truth] * 256
+    word = 0x8001F00F
+    assert run("mov VP1, S2", slot=slot, income=OLD, src_a=word).result.tolist() == bits_of(word) * 8
+    assert run(f"mov VP1, {word:#x}", slot=slot, income=OLD).result.tolist() == bits_of(word) * 8
+    for section in range(8):
+        got = run(f"mov {section:#x} VP1, S2", slot=slot, income=OLD, src_a=word).result.tolist()
+        expected = OLD.tolist()
+        expected[32 * section : 32 * section + 32] = bits_of(word)
+        assert got == expected
+    masked = run("mov VP1, S2", slot=slot, income=OLD, src_a=word, predicate=MASK).result
+    assert np.array_equal(masked, np.where(MASK, bits_of(word) * 8, OLD))
+
+
+@pytest.mark.parametrize("slot", BOTH_SLOTS)
+def test_moves_between_vectors_and_predicates(slot: str) -> None:
+    lanes = SOURCE.view("<u4")
+    got = run("mov VP1, V2", "greco", slot=slot, income=OLD, src_a=SOURCE).result
+    assert got.tolist() == [bool(int(lane) >> bit & 1) for lane in lanes for bit in range(4)]
+    back = run("mov V1, VP2", "greco", slot=slot, income=INCOME, src_a=got).result
+    assert np.array_equal(back.view("<u4"), lanes & 0xF)
+
+
+def test_moves_to_scalars() -> None:
+    for slot in ("load", "spu"):
+        assert run("mov.i32 S1, S2", slot=slot, income=5, src_a=0xFFFFFFFF).result == 0xFFFFFFFF
+        for line, number in (("i32 S1, -2", 0xFFFFFFFE), ("i16 S1, 0x12345678", 0x5678), ("i8 S1, 0x78", 0x78)):
+            assert run(f"mov.{line}", slot=slot, income=5).result == number
+        assert run("mov SP1, S2", slot=slot, income=True, src_a=0xFFFFFFFE).result is False
+        assert run("mov SP1, 3", slot=slot, income=False).result is True
+    keeps = with_options(target("gaudi2"), {"narrow_scalar_result": "keep"})
+    assert run("mov.i8 S1, 0x78", slot="spu", chip=keeps, income=0xAABBCCDD).result == 0xAABBCC78
+    assert run("mov SP1, SP2", slot="spu", income=False, src_a=True).result is True
+    assert run("mov.i32 S1, S2", slot="spu", income=5, src_a=7, predicate=False).result == 5
+
+
+def test_moves_of_named_registers() -> None:
+    for line, number in (
+        ("S4, PC", 640), ("LD_PARTIAL_REG, S1", 0x1F), ("S1, M2", 0b10110), ("AD3, AD4", 1 << 40), ("Z2, AD4", 1 << 40),
+    ):  # fmt: skip
+        assert run(f"mov {line}", slot="spu", income=0, src_a=number).result == number
+    assert np.array_equal(run("mov ZP_REG, V4", income=INCOME, src_a=SOURCE).result, SOURCE)
+    assert np.array_equal(run("mov VP4, V_CARRY", income=OLD, src_a=MASK).result, MASK)
+    assert run("mov SP4, S_CARRY", slot="spu", income=False, src_a=True).result is True
+
+
+def test_reading_the_generator_advances_it_unless_told_not_to() -> None:
+    machine = state(words=WORDS)
+    bits = np.array(WORDS, "<u4").view(np.uint8)
+    read = run("mov V4, LFSR", income=INCOME, machine=machine, predicate=MASK)
+    assert np.array_equal(read.result, np.where(MASK, bits, INCOME))
+    assert read.vector_lfsr.tolist() == stepped(WORDS, POLYNOMIAL)
+    peeked = run("mov V4, LFSR_NO_CHANGE", income=INCOME, machine=machine)
+    assert np.array_equal(peeked.result, bits)
+    assert peeked.vector_lfsr is None
+    scalar = run("mov.i32 S1, S_LFSR", slot="spu", income=0, machine=state(scalar=3))
+    assert (scalar.result, scalar.scalar_lfsr) == (3, stepped([3], POLYNOMIAL)[0])
+    scalar = run("mov.i32 S1, S_LFSR_NO_CHANGE", slot="load", income=0, machine=state(scalar=3))
+    assert (scalar.result, scalar.scalar_lfsr) == (3, None)
+
+
+def test_reseeding() -> None:
+    machine = state(words=WORDS)
+    got = run("mov LFSR, V4", income=None, src_a=SOURCE, machine=machine)
+    assert got.result is None
+    assert got.vector_lfsr.tolist() == SOURCE.view("<u4").tolist()
+    got = run("mov LFSR, V4", income=None, src_a=SOURCE, machine=machine, predicate=MASK)
+    mixed = np.where(MASK, SOURCE, np.array(WORDS, "<u4").view(np.uint8))
+    assert got.vector_lfsr.tolist() == mixed.view("<u4").tolist()
+    assert run("mov S_LFSR, S4", "greco", slot="spu", income=None, src_a=9).scalar_lfsr == 9
+    nothing = run("mov LFSR, V4", income=None, src_a=SOURCE, predicate=False)
+    assert (nothing.result, nothing.vector_lfsr) == (None, None)
+
+
+def test_lane_numbers() -> None:
+    for bits in (32, 16, 8):
+        got = run(f"mov V1, V_LANE_ID_{bits}", "goya", income=INCOME).result
+        assert got.view(f"<u{bits // 8}").tolist() == list(range(2048 // bits))
+
+
+HERE, THERE, OLD_INDEX = (1, -2, 3, -4, 5), (10, 20, -30, 40, 1 << 30), (100, 200, 300, 400, 500)
+
+
+def admitted(new: tuple[int, ...], mask: str) -> tuple[int, ...]:
+    """The mask is written with dimension 0 last."""
+    return tuple(one if bit == "1" else old for one, bit, old in zip(new, reversed(mask), OLD_INDEX, strict=True))
+
+
+def wrapped(value: int) -> int:
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+@pytest.mark.parametrize("mask", ["00000", "00001", "10000", "01101", "11111"])
+def test_index_moves(mask: str) -> None:
+    for slot in ("load", "spu", "store"):
+        got = run(f"set_indx I2, b{mask}, S3", slot=slot, income=OLD_INDEX, src_a=0xFFFFFFFF)
+        assert got.result == admitted((-1,) * 5, mask)
+    assert run(f"set_indx I2, b{mask}, 7", income=OLD_INDEX, slot="spu").result == admitted((7,) * 5, mask)
+    assert run(f"mov b{mask} I1, I2", slot="spu", income=OLD_INDEX, src_a=HERE).result == admitted(HERE, mask)
+    assert run(f"mov b{mask} I1, 0x7b", slot="load", income=OLD_INDEX).result == admitted((123,) * 5, mask)
+    by_register = run("mov M2 I1, S4", slot="spu", income=OLD_INDEX, src_a=8, mask=int(mask, 2))
+    assert by_register.result == admitted((8,) * 5, mask)
+    assert run(f"mov b{mask} I1, 5", slot="spu", income=OLD_INDEX, predicate=False).result == OLD_INDEX
+
+
+def test_a_mask_register_with_other_bits_is_refused() -> None:
+    with pytest.raises(IllegalError, match="beyond the 5 dimensions") as refusal:
+        run("mov M2 I1, S4", slot="spu", income=OLD_INDEX, src_a=8, mask=0x20)
+    assert refusal.value.legal == ("0 to 0x1f",)
+
+
+def test_permutations_and_single_coordinates() -> None:
+    order = (4, 0, 0, 3, 1)
+    word = sum(dimension << 3 * k for k, dimension in enumerate(order)) | 0xF << 28
+    for slot in ("load", "store"):
+        got = run("prmt_indx I3, I4, S5", slot=slot, income=OLD_INDEX, src_a=THERE, src_b=word)
+        assert got.result == tuple(THERE[dimension] for dimension in order)
+    with pytest.raises(IllegalError, match="names dimension 5"):
+        run("prmt_indx I3, I4, S5", slot="load", income=OLD_INDEX, src_a=THERE, src_b=5 << 6)
+    for dimension in range(5):
+        got = run(f"mov_irf_dim {dimension:#x} S2, I3", slot="spu", income=0, src_a=THERE)
+        assert got.result == THERE[dimension] % (1 << 32)
+
+
+OPERATIONS = {
+    "add": lambda a, b: wrapped(a + b), "sub": lambda a, b: wrapped(a - b), "mul": lambda a, b: wrapped(a * b),
+    "max": max, "min": min, "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_index_arithmetic(operation: str) -> None:
+    function = OPERATIONS[operation]
+    for mask in ("11011", "00100"):
+        head = f"{operation}.i32 b{mask} I5"
+        got = run(f"{head}, I1, I2", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=THERE)
+        assert got.result == admitted(tuple(map(function, HERE, THERE)), mask)
+        got = run(f"{head}, S5, I2", slot="spu", income=OLD_INDEX, src_a=0xFFFFFFF9, src_b=THERE)
+        assert got.result == admitted(tuple(function(-7, there) for there in THERE), mask)
+        got = run(f"{head}, I1, 6", slot="spu", income=OLD_INDEX, src_a=HERE)
+        assert got.result == admitted(tuple(function(here, 6) for here in HERE), mask)
+
+
+def test_index_shifts() -> None:
+    amounts = (0, 1, 2, 31, 32)
+    got = run("shl.i32 b11111 I1, I2, I3", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=amounts)
+    assert got.result == tuple(wrapped(a << s) if s < 32 else 0 for a, s in zip(HERE, amounts, strict=True))
+    got = run("shr.i32 b00101 I1, I1, S3", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=1)
+    assert got.result == admitted(tuple(wrapped(a % (1 << 32) >> 1) for a in HERE), "00101")
+    got = run("ash.i32 b11111 I1, I2, S3", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=0xFFFFFFFF)
+    assert got.result == tuple(a >> 1 for a in HERE)
+    got = run("ash.i32 b11111 I1, I2, 3", "gaudi", slot="spu", income=OLD_INDEX, src_a=THERE)
+    assert got.result == (80, 160, -240, 320, (1 << 31) - 1)
+
+
+def test_index_compares() -> None:
+    line = "cmp_less.i32 b{} SP1, I2, {}"
+    for dimension in range(5):
+        mask = f"{1 << dimension:05b}"
+        got = run(line.format(mask, "I3"), slot="spu", income=False, src_a=HERE, src_b=THERE)
+        assert got.result is (HERE[dimension] < THERE[dimension])
+        assert not got.remarks
+        got = run(line.format(mask, "0"), slot="spu", income=False, src_a=HERE)
+        assert got.result is (HERE[dimension] < 0)
+    got = run(line.format("01011", "I3"), slot="spu", income=False, src_a=HERE, src_b=THERE)
+    assert got.result is True
+    assert got.remarks
+    assert run(line.format("00111", "I3"), slot="spu", income=True, src_a=HERE, src_b=THERE).result is False
+    with pytest.raises(IllegalError, match="no dimension"):
+        run(line.format("00000", "I3"), slot="spu", income=False, src_a=HERE, src_b=THERE)
+
+
+def test_every_instruction_is_computed_here_or_by_the_machine() -> None:
+    elsewhere = {name for name in mnemonics() if name.startswith(("ld_", "st_"))}
+    elsewhere |= {"gen_addr", "halt", "loop", "jmpr", "jmpa", "cache_flush", "cache_invalidate"}
+    for generation, slot in product(GENERATIONS, ("load", "spu", "vpu", "store")):
+        for line in CORPUS[generation]:
+            found = getattr(line, slot)
+            if found is not None:
+                assert computes(found) == (found.mnemonic not in elsewhere)
+
+
+def corpus(generation: str) -> list[object]:
+    """The bundles of the vendor's assembler tests that this generation reads."""
+    found = []
+    for row in table("tpc_asm_corpus_dev.csv"):
+        if row["gen"] == generation and row["input_asm"]:
+            try:
+                found += program(row["input_asm"], generation).bundles
+            except CastsimError:
+                continue
+    return found
+
+
+CORPUS = {generation: corpus(generation) for generation in GENERATIONS}
+
+
+def test_operands_are_never_written() -> None:
+    frozen = [vector(np.arange(64), 32) for _ in range(3)]
+    for one in frozen:
+        one.setflags(write=False)
+    lines = ("add.i32 V1, V2, V3", "convert.i32 lane_sel=1 target_type=uint8 rhne V1, V2", "mov V1, V2",
+             "pack.i8 source_group=0 element_stride=2 V1, V2", "sel_grt.i8 V1, V2, V3, V2, V3")  # fmt: skip
+    sources = {"src_a": frozen[0], "src_b": frozen[1], "src_c": frozen[0], "src_d": frozen[1]}
+    for line in lines:
+        found = prepared(line, "gaudi2")
+        given = {role: sources[role] for role in found.registers if role != "dest"}
+        found(OperandValues(given, frozen[2], MASK), state())
 
 
 class Machine:
@@ -169,11 +388,11 @@ class Machine:
         self.count = 0
 
     def run(self, line: str) -> None:
-        found = prepared(line, self.generation)
-        names = {role: str(registers[0]) for role, registers in found.registers.items()}
+        compute = prepared(line, self.generation)
+        names = {role: str(registers[0]) for role, registers in compute.registers.items()}
         income = self.registers.get(names["dest"], np.zeros(256, np.uint8))
         sources = {role: self.registers[name] for role, name in names.items() if role != "dest"}
-        self.registers[names["dest"]] = found(OperandValues(sources, income), state()).result  # type: ignore[assignment]
+        self.registers[names["dest"]] = compute(OperandValues(sources, income), state()).result  # type: ignore[assignment]
         self.count += 1
 
     def copy(self, to: str, of: str) -> None:
@@ -315,340 +534,7 @@ def test_one_register_to_several(
     assert machine.count == (goya if generation == "goya" else later)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_a_whole_cast_down_and_up_again(generation: str) -> None:
-    """i32 -> i16 with a shift and back: converted lane by lane, moved, compared with integers."""
-    numbers = RNG.integers(-(1 << 20), 1 << 20, 128)
-    down = Machine(generation, 16)
-    for source in (0, 1):
-        down.registers[f"V{20 + source}"] = vector(numbers[64 * source :][:64] % (1 << 32), 32)
-        down.run(f"convert_int32 lane_sel=0 rd to_16 V{source}, V{20 + source}, -4")
-    two_to_one(down)
-    expected = np.clip(numbers >> 4, -32768, 32767)
-    assert np.array_equal(down.registers["V8"].view("<i2"), expected)
-    up = Machine(generation, 16)
-    up.registers["V0"] = down.registers["V8"]
-    one_to_two(up)
-    for half in (0, 1):
-        up.run(f"convert.i16 target_type=int32 rhne V{20 + half}, V{8 + half}")
-    wide = np.concatenate([up.registers["V20"], up.registers["V21"]]).view("<i4")
-    assert np.array_equal(wide, expected)
-
-
-OTHER = RNG.integers(0, 256, 256).astype(np.uint8)
-OLD = RNG.integers(0, 2, 256).astype(bool)
-BOTH_SLOTS = ("load", "vpu")
-WORDS = [int(word) for word in RNG.integers(0, 1 << 32, 64)]
-
-
-@pytest.mark.parametrize("slot", BOTH_SLOTS)
-def test_moves_between_vectors(slot: str) -> None:
-    got = run("mov V1, V2", "goya", slot=slot, income=INCOME, src_a=SOURCE, predicate=MASK)
-    assert np.array_equal(got.result, np.where(MASK, SOURCE, INCOME))
-    assert np.array_equal(run("mov V1, V2", "goya", slot=slot, income=INCOME, src_a=SOURCE).result, SOURCE)
-
-
-def test_moves_of_pairs() -> None:
-    got = run("mov D4, D6", "greco", income=(INCOME, INCOME), src_a=(SOURCE, OTHER), predicate=MASK)
-    assert np.array_equal(got.result[0], np.where(MASK, SOURCE, INCOME))
-    assert np.array_equal(got.result[1], np.where(MASK, OTHER, INCOME))
-
-
-@pytest.mark.parametrize("slot", BOTH_SLOTS)
-@pytest.mark.parametrize(
-    ("kind", "byte_list"),
-    [("i8", [0x78]), ("u16", [0x78, 0x56]), ("bf16", [0x78, 0x56]), ("f32", [0x78, 0x56, 0x34, 0x12]), ("u4", [0x88])],
-)
-def test_broadcasts_of_low_bits(slot: str, kind: str, byte_list: list[int]) -> None:
-    expected = np.resize(np.array(byte_list, np.uint8), 256)
-    by_register = run(f"mov.{kind} V1, S2", "greco", slot=slot, income=INCOME, src_a=0x12345678)
-    by_number = run(f"mov.{kind} V1, 0x12345678", "greco", slot=slot, income=INCOME)
-    assert np.array_equal(by_register.result, expected)
-    assert np.array_equal(by_number.result, expected)
-
-
-def bits_of(word: int) -> list[bool]:
-    return [bool(word >> bit & 1) for bit in range(32)]
-
-
-@pytest.mark.parametrize("slot", BOTH_SLOTS)
-def test_moves_to_vector_predicates(slot: str) -> None:
-    assert np.array_equal(run("mov VP1, VP2", slot=slot, income=OLD, src_a=MASK).result, MASK)
-    for truth in (False, True):
-        assert run("mov VP1, SP2", slot=slot, income=OLD, src_a=truth).result.tolist() == [truth] * 256
-    word = 0x8001F00F
-    assert run("mov VP1, S2", slot=slot, income=OLD, src_a=word).result.tolist() == bits_of(word) * 8
-    assert run(f"mov VP1, {word:#x}", slot=slot, income=OLD).result.tolist() == bits_of(word) * 8
-    for section in range(8):
-        got = run(f"mov {section:#x} VP1, S2", slot=slot, income=OLD, src_a=word).result.tolist()
-        expected = OLD.tolist()
-        expected[32 * section : 32 * section + 32] = bits_of(word)
-        assert got == expected
-    masked = run("mov VP1, S2", slot=slot, income=OLD, src_a=word, predicate=MASK).result
-    assert np.array_equal(masked, np.where(MASK, bits_of(word) * 8, OLD))
-
-
-@pytest.mark.parametrize("slot", BOTH_SLOTS)
-def test_moves_between_vectors_and_predicates(slot: str) -> None:
-    lanes = SOURCE.view("<u4")
-    got = run("mov VP1, V2", "greco", slot=slot, income=OLD, src_a=SOURCE).result
-    assert got.tolist() == [bool(int(lane) >> bit & 1) for lane in lanes for bit in range(4)]
-    back = run("mov V1, VP2", "greco", slot=slot, income=INCOME, src_a=got).result
-    assert np.array_equal(back.view("<u4"), lanes & 0xF)
-
-
-def test_moves_to_scalars() -> None:
-    for slot in ("load", "spu"):
-        assert run("mov.i32 S1, S2", slot=slot, income=5, src_a=0xFFFFFFFF).result == 0xFFFFFFFF
-        for line, number in (("i32 S1, -2", 0xFFFFFFFE), ("i16 S1, 0x12345678", 0x5678), ("i8 S1, 0x78", 0x78)):
-            assert run(f"mov.{line}", slot=slot, income=5).result == number
-        assert run("mov SP1, S2", slot=slot, income=True, src_a=0xFFFFFFFE).result is False
-        assert run("mov SP1, 3", slot=slot, income=False).result is True
-    keeps = with_options(target("gaudi2"), {"narrow_scalar_result": "keep"})
-    assert run("mov.i8 S1, 0x78", slot="spu", chip=keeps, income=0xAABBCCDD).result == 0xAABBCC78
-    assert run("mov SP1, SP2", slot="spu", income=False, src_a=True).result is True
-    assert run("mov.i32 S1, S2", slot="spu", income=5, src_a=7, predicate=False).result == 5
-
-
-def test_moves_of_named_registers() -> None:
-    for line, number in (
-        ("S4, PC", 640), ("LD_PARTIAL_REG, S1", 0x1F), ("S1, M2", 0b10110), ("AD3, AD4", 1 << 40), ("Z2, AD4", 1 << 40),
-    ):  # fmt: skip
-        assert run(f"mov {line}", slot="spu", income=0, src_a=number).result == number
-    assert np.array_equal(run("mov ZP_REG, V4", income=INCOME, src_a=SOURCE).result, SOURCE)
-    assert np.array_equal(run("mov VP4, V_CARRY", income=OLD, src_a=MASK).result, MASK)
-    assert run("mov SP4, S_CARRY", slot="spu", income=False, src_a=True).result is True
-
-
-# ---------------------------------------------------------------------------------------------- random generators
-
-
-def test_reading_the_generator_advances_it_unless_told_not_to() -> None:
-    machine = state(words=WORDS)
-    bits = np.array(WORDS, "<u4").view(np.uint8)
-    read = run("mov V4, LFSR", income=INCOME, machine=machine, predicate=MASK)
-    assert np.array_equal(read.result, np.where(MASK, bits, INCOME))
-    assert read.vector_lfsr.tolist() == stepped(WORDS, POLYNOMIAL)
-    peeked = run("mov V4, LFSR_NO_CHANGE", income=INCOME, machine=machine)
-    assert np.array_equal(peeked.result, bits)
-    assert peeked.vector_lfsr is None
-    scalar = run("mov.i32 S1, S_LFSR", slot="spu", income=0, machine=state(scalar=3))
-    assert (scalar.result, scalar.scalar_lfsr) == (3, stepped([3], POLYNOMIAL)[0])
-    scalar = run("mov.i32 S1, S_LFSR_NO_CHANGE", slot="load", income=0, machine=state(scalar=3))
-    assert (scalar.result, scalar.scalar_lfsr) == (3, None)
-
-
 def test_the_polynomial_is_a_register() -> None:
     machine = state({"vector_lfsr_polynomial": 0x80200003, "scalar_lfsr_polynomial": 0xA3000000}, WORDS, 5)
     assert run("mov V4, LFSR", income=INCOME, machine=machine).vector_lfsr.tolist() == stepped(WORDS, 0x80200003)
     assert run("mov.i32 S1, S_LFSR", slot="spu", income=0, machine=machine).scalar_lfsr == 2 ^ 0xA3000000
-
-
-def test_reseeding() -> None:
-    machine = state(words=WORDS)
-    got = run("mov LFSR, V4", income=None, src_a=SOURCE, machine=machine)
-    assert got.result is None
-    assert got.vector_lfsr.tolist() == SOURCE.view("<u4").tolist()
-    got = run("mov LFSR, V4", income=None, src_a=SOURCE, machine=machine, predicate=MASK)
-    mixed = np.where(MASK, SOURCE, np.array(WORDS, "<u4").view(np.uint8))
-    assert got.vector_lfsr.tolist() == mixed.view("<u4").tolist()
-    assert run("mov S_LFSR, S4", "greco", slot="spu", income=None, src_a=9).scalar_lfsr == 9
-    nothing = run("mov LFSR, V4", income=None, src_a=SOURCE, predicate=False)
-    assert (nothing.result, nothing.vector_lfsr) == (None, None)
-
-
-def test_lane_numbers() -> None:
-    for bits in (32, 16, 8):
-        got = run(f"mov V1, V_LANE_ID_{bits}", "goya", income=INCOME).result
-        assert got.view(f"<u{bits // 8}").tolist() == list(range(2048 // bits))
-
-
-# --------------------------------------------------------------------------------------------------------- indices
-
-HERE, THERE, OLD_INDEX = (1, -2, 3, -4, 5), (10, 20, -30, 40, 1 << 30), (100, 200, 300, 400, 500)
-
-
-def admitted(new: tuple[int, ...], mask: str) -> tuple[int, ...]:
-    """The mask is written with dimension 0 last."""
-    return tuple(one if bit == "1" else old for one, bit, old in zip(new, reversed(mask), OLD_INDEX, strict=True))
-
-
-def wrapped(value: int) -> int:
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
-
-
-@pytest.mark.parametrize("mask", ["00000", "00001", "10000", "01101", "11111"])
-def test_index_moves(mask: str) -> None:
-    for slot in ("load", "spu", "store"):
-        got = run(f"set_indx I2, b{mask}, S3", slot=slot, income=OLD_INDEX, src_a=0xFFFFFFFF)
-        assert got.result == admitted((-1,) * 5, mask)
-    assert run(f"set_indx I2, b{mask}, 7", income=OLD_INDEX, slot="spu").result == admitted((7,) * 5, mask)
-    assert run(f"mov b{mask} I1, I2", slot="spu", income=OLD_INDEX, src_a=HERE).result == admitted(HERE, mask)
-    assert run(f"mov b{mask} I1, 0x7b", slot="load", income=OLD_INDEX).result == admitted((123,) * 5, mask)
-    by_register = run("mov M2 I1, S4", slot="spu", income=OLD_INDEX, src_a=8, mask=int(mask, 2))
-    assert by_register.result == admitted((8,) * 5, mask)
-    assert run(f"mov b{mask} I1, 5", slot="spu", income=OLD_INDEX, predicate=False).result == OLD_INDEX
-
-
-def test_a_mask_register_with_other_bits_is_refused() -> None:
-    with pytest.raises(IllegalError, match="beyond the 5 dimensions") as refusal:
-        run("mov M2 I1, S4", slot="spu", income=OLD_INDEX, src_a=8, mask=0x20)
-    assert refusal.value.legal == ("0 to 0x1f",)
-
-
-def test_permutations_and_single_coordinates() -> None:
-    order = (4, 0, 0, 3, 1)
-    word = sum(dimension << 3 * k for k, dimension in enumerate(order)) | 0xF << 28
-    for slot in ("load", "store"):
-        got = run("prmt_indx I3, I4, S5", slot=slot, income=OLD_INDEX, src_a=THERE, src_b=word)
-        assert got.result == tuple(THERE[dimension] for dimension in order)
-    with pytest.raises(IllegalError, match="names dimension 5"):
-        run("prmt_indx I3, I4, S5", slot="load", income=OLD_INDEX, src_a=THERE, src_b=5 << 6)
-    for dimension in range(5):
-        got = run(f"mov_irf_dim {dimension:#x} S2, I3", slot="spu", income=0, src_a=THERE)
-        assert got.result == THERE[dimension] % (1 << 32)
-
-
-OPERATIONS = {
-    "add": lambda a, b: wrapped(a + b), "sub": lambda a, b: wrapped(a - b), "mul": lambda a, b: wrapped(a * b),
-    "max": max, "min": min, "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_index_arithmetic(operation: str) -> None:
-    function = OPERATIONS[operation]
-    for mask in ("11011", "00100"):
-        head = f"{operation}.i32 b{mask} I5"
-        got = run(f"{head}, I1, I2", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=THERE)
-        assert got.result == admitted(tuple(map(function, HERE, THERE)), mask)
-        got = run(f"{head}, S5, I2", slot="spu", income=OLD_INDEX, src_a=0xFFFFFFF9, src_b=THERE)
-        assert got.result == admitted(tuple(function(-7, there) for there in THERE), mask)
-        got = run(f"{head}, I1, 6", slot="spu", income=OLD_INDEX, src_a=HERE)
-        assert got.result == admitted(tuple(function(here, 6) for here in HERE), mask)
-
-
-@pytest.mark.parametrize("mask", ["11111", "10011", "00100"])
-def test_absolute_value_and_complement_of_an_index(mask: str) -> None:
-    """Dimensions outside of the mask keep what they held."""
-    source = (5, -7, 0, -(1 << 31) + 1, 123)
-    for generation in ("goya", "gaudi2"):
-        got = run(f"abs.i32 b{mask} I1, I2", generation, slot="spu", income=OLD_INDEX, src_a=source)
-        assert got.result == admitted(tuple(abs(each) for each in source), mask)
-        got = run(f"not.i32 b{mask} I1, I2", generation, slot="spu", income=OLD_INDEX, src_a=source)
-        assert got.result == admitted(tuple(~each for each in source), mask)
-
-
-def test_index_shifts() -> None:
-    amounts = (0, 1, 2, 31, 32)
-    got = run("shl.i32 b11111 I1, I2, I3", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=amounts)
-    assert got.result == tuple(wrapped(a << s) if s < 32 else 0 for a, s in zip(HERE, amounts, strict=True))
-    got = run("shr.i32 b00101 I1, I1, S3", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=1)
-    assert got.result == admitted(tuple(wrapped(a % (1 << 32) >> 1) for a in HERE), "00101")
-    got = run("ash.i32 b11111 I1, I2, S3", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=0xFFFFFFFF)
-    assert got.result == tuple(a >> 1 for a in HERE)
-    got = run("ash.i32 b11111 I1, I2, 3", "gaudi", slot="spu", income=OLD_INDEX, src_a=THERE)
-    assert got.result == (80, 160, -240, 320, (1 << 31) - 1)
-
-
-def test_index_compares() -> None:
-    line = "cmp_less.i32 b{} SP1, I2, {}"
-    for dimension in range(5):
-        mask = f"{1 << dimension:05b}"
-        got = run(line.format(mask, "I3"), slot="spu", income=False, src_a=HERE, src_b=THERE)
-        assert got.result is (HERE[dimension] < THERE[dimension])
-        assert not got.remarks
-        got = run(line.format(mask, "0"), slot="spu", income=False, src_a=HERE)
-        assert got.result is (HERE[dimension] < 0)
-    got = run(line.format("01011", "I3"), slot="spu", income=False, src_a=HERE, src_b=THERE)
-    assert got.result is True
-    assert got.remarks
-    assert run(line.format("00111", "I3"), slot="spu", income=True, src_a=HERE, src_b=THERE).result is False
-    with pytest.raises(IllegalError, match="no dimension"):
-        run(line.format("00000", "I3"), slot="spu", income=False, src_a=HERE, src_b=THERE)
-
-
-# ----------------------------------------------------------------------------------------------- all instructions
-
-
-def test_every_instruction_is_computed_here_or_by_the_machine() -> None:
-    elsewhere = {name for name in mnemonics() if name.startswith(("ld_", "st_"))}
-    elsewhere |= {"gen_addr", "halt", "loop", "jmpr", "jmpa", "cache_flush", "cache_invalidate"}
-    for generation, slot in product(GENERATIONS, ("load", "spu", "vpu", "store")):
-        for line in CORPUS[generation]:
-            found = getattr(line, slot)
-            if found is not None:
-                assert computes(found) == (found.mnemonic not in elsewhere)
-
-
-def corpus(generation: str) -> list[object]:
-    """The bundles of the vendor's assembler tests that this generation reads."""
-    found = []
-    for row in table("tpc_asm_corpus_dev.csv"):
-        if row["gen"] == generation and row["input_asm"]:
-            try:
-                found += program(row["input_asm"], generation).bundles
-            except CastsimError:
-                continue
-    return found
-
-
-CORPUS = {generation: corpus(generation) for generation in GENERATIONS}
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_the_vendors_own_lines_run_or_are_refused_in_words(generation: str) -> None:
-    """Whatever assembles either has values or a refusal that names what is legal; nothing else comes out."""
-    chip = target(generation)
-    assert dialect(generation).name == generation
-    ran = refused = 0
-    for bundle in CORPUS[generation]:
-        for found in bundle.slots:  # type: ignore[attr-defined]
-            if found is None or not computes(found):
-                continue
-            try:
-                ready = prepare(found, chip)
-            except IllegalError as refusal:
-                assert refusal.legal
-                assert refusal.span is not None
-                refused += 1
-                continue
-            ready(operands_for(ready), state())
-            ran += 1
-    assert ran
-
-
-def operands_for(ready: object) -> OperandValues:
-    """Zeros in the form of every operand."""
-    zeros = {"V": np.zeros(256, np.uint8), "VP": np.zeros(256, bool), "S": 0, "I": (0,) * 5, "SP": False, "AD": 0}
-
-    def value(group: tuple[object, ...]) -> object:
-        one = zeros[group[0].file]  # type: ignore[attr-defined]
-        return one if len(group) == 1 or group[0].file == "S" else (one,) * len(group)  # type: ignore[attr-defined]
-
-    held = {role: value(group) for role, group in ready.registers.items()}  # type: ignore[attr-defined]
-    income = held.pop("dest", np.zeros(256, np.uint8))
-    for spec, operand in zip(ready.instruction.form.operands, ready.instruction.operands, strict=True):  # type: ignore[attr-defined]
-        if spec.role not in held and spec.role != "dest":
-            held[spec.role] = {"V_CARRY": zeros["VP"], "ZP_REG": zeros["V"]}.get(str(operand), 0)
-    return OperandValues(held, income)  # type: ignore[arg-type]
-
-
-def test_errors_in_flight_carry_the_place() -> None:
-    found = instruction("prmt_indx I3, I4, S5", "gaudi2", "load")
-    with pytest.raises(IllegalError) as refusal:
-        prepare(found, target("gaudi2"))(OperandValues({"src_a": HERE, "src_b": 7}, OLD_INDEX), state())
-    assert refusal.value.span == found.span
-
-
-def test_operands_are_never_written() -> None:
-    frozen = [vector(np.arange(64), 32) for _ in range(3)]
-    for one in frozen:
-        one.setflags(write=False)
-    lines = ("add.i32 V1, V2, V3", "convert.i32 lane_sel=1 target_type=uint8 rhne V1, V2", "mov V1, V2",
-             "pack.i8 source_group=0 element_stride=2 V1, V2", "sel_grt.i8 V1, V2, V3, V2, V3")  # fmt: skip
-    sources = {"src_a": frozen[0], "src_b": frozen[1], "src_c": frozen[0], "src_d": frozen[1]}
-    for line in lines:
-        found = prepared(line, "gaudi2")
-        given = {role: sources[role] for role in found.registers if role != "dest"}
-        found(OperandValues(given, frozen[2], MASK), state())

@@ -42,9 +42,6 @@ def mov(destination: str, source: str, predicate: str = "") -> str:
     return f"nop; nop; mov {destination}, {source}{predicate and ', ' + predicate}; nop\n"
 
 
-# ------------------------------------------------------------------------------------------------------ straight line
-
-
 def test_a_conversion_in_the_bundle_behind_its_load() -> None:
     """docs/reference/tpc.md section 6.1: LD_TNSR to any VPU source 4."""
     text = "// castsim: tensor 0 x in f32 [64]\nld_tnsr V0, 0x0, I0; nop; nop; nop\n{gap}"
@@ -55,27 +52,6 @@ def test_a_conversion_in_the_bundle_behind_its_load() -> None:
         apart = f"reads V0 {distance} bundle{'s' * (distance != 1)} after ld_tnsr in bundle 0 (line 2)"
         assert f"{apart}, and gets the old value; needed: 4" in found.message
     assert stale(text.format(gap=nops(3))) == []
-
-
-@pytest.mark.parametrize(("target", "needed"), [("goya", 7), ("gaudi", 7), ("gaudib", 7), ("greco", 4)])
-def test_distances_are_those_of_the_generation(target: str, needed: int) -> None:
-    """docs/reference/tpc.md section 6.1, CONVERT / MOV -> ST_L_V data."""
-    place = "S0, 0x0" if target == "goya" else "0x0"
-    for distance in range(1, needed + 2):
-        text = mov("V0", "V1") + nops(distance - 1) + f"nop; nop; nop; st_l_v {place}, V0\n{END}"
-        assert verdicts(text, target) == ([(distance, True)] if distance < needed else [])
-
-
-def test_every_register_of_a_group_is_looked_at() -> None:
-    text = mov("V2", "V8") + nops(4) + mov("V3", "V9") + NOP + "nop; nop; mov D4, D2; nop\n" + END
-    (found,) = stale(text, "greco")
-    assert "reads V3 2 bundles after" in found.message
-
-
-def test_only_the_newest_write_missed_is_named() -> None:
-    text = mov("V0", "V1") + mov("V0", "V2") + mov("V3", "V0") + END
-    (found,) = stale(text)
-    assert "1 bundle after mov in bundle 1" in found.message
 
 
 def test_reading_beside_a_write_is_no_finding() -> None:
@@ -96,9 +72,6 @@ def test_state_beside_registers() -> None:
     for distance, expected in ((3, 1), (4, 0)):
         text = "nop; nop; mov LFSR, V0; nop\n" + nops(distance - 1) + convert.format(mode="sr") + END
         assert len(stale(text, "gaudi2")) == expected
-
-
-# ---------------------------------------------------------------------------------------------------------- predicates
 
 
 @pytest.mark.parametrize(
@@ -123,56 +96,8 @@ def test_a_predicate_that_changes_is_another_predicate(place: int) -> None:
     assert [certain for _, certain in verdicts("".join(bundles) + END)] == [place == 2]
 
 
-def test_an_older_write_is_missed_whether_or_not_a_newer_one_happens() -> None:
-    text = mov("V0", "V1") + mov("V0", "V2", "SP1") + mov("V3", "V0") + END
-    assert verdicts(text) == [(2, True), (2, True)]
-    text = mov("V0", "V1") + nops(3) + mov("V0", "V2", "SP1") + mov("V3", "V0") + END
-    assert verdicts(text) == [(5, False)]
-
-
-# --------------------------------------------------------------------------------------------------------------- paths
-
-JUMP = "nop; jmpr Skip, SP1; nop; nop\n"
-
-
-def test_a_read_that_is_stale_on_one_path_only_is_possible() -> None:
-    text = f"{JUMP}{NOP}{mov('V0', 'V1')}Skip:\n{mov('V2', 'V0')}{END}"
-    assert verdicts(text) == [(3, False)]
-
-
-def test_a_read_that_is_stale_on_every_path_is_certain() -> None:
-    text = f"{JUMP}{mov('V0', 'V1')}{NOP}Skip:\n{mov('V2', 'V0')}{END}"
-    assert verdicts(text) == [(3, True), (3, True)]  # 1 behind on the path that jumps, 2 on the other
-    assert verdicts(text.replace("Skip:", f"{nops(2)}Skip:")) == [(5, False)]  # 4 behind where nothing is skipped
-    assert verdicts(text.replace("Skip:", f"Skip:\n{nops(3)}")) == []
-
-
-def test_bubbles_of_taken_jumps_count() -> None:
-    text = f"nop; jmpr Skip; nop; nop\n{mov('V0', 'V1')}{nops(4)}Skip:\n{mov('V2', 'V0')}{END}"
-    assert verdicts(text, "gaudi", taken_jump_cycles=0) == [(6, True)]
-    assert verdicts(text, "gaudi", taken_jump_cycles=2) == [(6, True)]
-    assert verdicts(text, "gaudi", taken_jump_cycles=3) == []
-
-
-def test_what_no_path_reaches_is_left_alone() -> None:
-    assert stale(f"{END}{mov('V0', 'V1')}{mov('V2', 'V0')}") == []
-    text = f"nop; jmpr Skip; nop; nop\n{NOP}{mov('V0', 'V1')}Skip:\n{mov('V2', 'V0')}{END}"
-    assert stale(text) == []
-
-
-# --------------------------------------------------------------------------------------------------------------- loops
-
-
 def loop(body: str, bounds: str = "0, 9, 1, <", *, before: str = "", delay: str = NOP, behind: str = "") -> str:
     return f"{before}nop; loop {bounds}, End; nop; nop\n{delay}{body}End:\n{behind}{END}"
-
-
-def test_the_end_of_a_body_and_its_beginning() -> None:
-    body = mov("V2", "V0") + nops(5) + mov("V0", "V1")
-    assert verdicts(loop(body)) == [(2, True)]
-    assert "in the previous trip" in stale(loop(body))[0].message
-    assert verdicts(loop(nops(2) + body)) == [(4, True)]  # distance 3
-    assert verdicts(loop(nops(3) + body)) == []
 
 
 @pytest.mark.parametrize(
@@ -215,13 +140,6 @@ def test_the_last_trip_is_not_the_first() -> None:
     text = loop(nops(2), "0, {trips}, 1, <", delay=mov("V0", "V1"), behind=mov("V2", "V0"))
     assert verdicts(text.format(trips=1)) == [(4, True)]
     assert verdicts(text.format(trips=2)) == []
-
-
-def test_loops_that_end_together() -> None:
-    inner = "nop; loop 0, 5, 1, <, End; nop; nop\n" + NOP + nops(5) + mov("V0", "V1")
-    assert verdicts(loop(mov("V2", "V0") + inner)) == [(2, True)]
-    assert verdicts(loop(nops(3) + mov("V2", "V0") + inner)) == []
-    assert verdicts(loop(inner, behind=mov("V2", "V0"))) == [(10, True)]
 
 
 def test_a_loop_sets_its_iterator_for_everybody() -> None:
@@ -466,8 +384,6 @@ def test_stale_reads_under_predicates_are_told_at_least(generation: str) -> None
     assert total > PROGRAMS // 2
 
 
-# ---------------------------------------------------------------------------------------------------- bundle distances
-
 SPACING = {"issue distance", "product write", "tensor half spacing", "tensor store spacing", "mapped store"}
 """Rules of the linter on the distance of two bundles."""
 STORES = ("st_tnsr", "st_tnsr_low", "st_tnsr_high")
@@ -507,3 +423,24 @@ def test_bundle_distances_are_those_of_castsim_latency(generation: str) -> None:
         assert found == too_close(bundles, generation), bundles
         total += len(found)
     assert total > PROGRAMS // 10
+
+
+def test_a_read_that_is_stale_on_one_path_only_is_possible() -> None:
+    text = f"nop; jmpr Skip, SP1; nop; nop\n{NOP}{mov('V0', 'V1')}Skip:\n{mov('V2', 'V0')}{END}"
+    assert verdicts(text) == [(3, False)]
+
+
+@pytest.mark.parametrize(("target", "needed"), [("goya", 7), ("gaudi", 7), ("gaudib", 7), ("greco", 4)])
+def test_distances_are_those_of_the_generation(target: str, needed: int) -> None:
+    """docs/reference/tpc.md section 6.1, CONVERT / MOV -> ST_L_V data."""
+    address = "S0, 0x0" if target == "goya" else "0x0"
+    for distance in range(1, needed + 2):
+        text = mov("V0", "V1") + nops(distance - 1) + f"nop; nop; nop; st_l_v {address}, V0\n{END}"
+        assert verdicts(text, target) == ([(distance, True)] if distance < needed else [])
+
+
+def test_bubbles_of_taken_jumps_count() -> None:
+    text = f"nop; jmpr Skip; nop; nop\n{mov('V0', 'V1')}{nops(4)}Skip:\n{mov('V2', 'V0')}{END}"
+    assert verdicts(text, "gaudi", taken_jump_cycles=0) == [(6, True)]
+    assert verdicts(text, "gaudi", taken_jump_cycles=2) == [(6, True)]
+    assert verdicts(text, "gaudi", taken_jump_cycles=3) == []

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from kit.engine_outcome import outcome, plain
 from kit.engine_trees import Recorder, causes
 from kit.paths import PROGRAMS
 from kit.tpc_machine import END, chip, nops, ran, timed
-from kit.tpc_text import GENERATIONS
 from makers import tpc_expected_reports as expected_reports
 
 from castsim import run
@@ -41,18 +39,6 @@ and 6.3.
 """
 
 
-# ------------------------------------------------------------------------------------------------- bundles and ends
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_one_bundle_per_cycle(generation: str) -> None:
-    timing = timed(nops(9) + "nop; halt; halt; nop\n", chip(generation))
-    assert timing.total == 10
-    assert causes(timing, "LOAD") == {"empty": 10}
-    assert causes(timing, "VPU") == {"busy": 1, "empty": 9}
-    assert [(e.instruction, e.start, e.end) for e in timing.executions] == [(n, n, n + 1) for n in range(10)]
-
-
 @pytest.mark.parametrize(
     ("line", "effect"),
     [  # commit stage of the result and one (docs/reference/tpc.md section 6.1): visible to whoever reads earliest
@@ -73,12 +59,6 @@ def test_the_last_effect_ends_the_program(line: str, effect: int) -> None:
     assert causes(timing, "SPU").get("drain", 0) == effect - 2
 
 
-@pytest.mark.parametrize(("generation", "effect"), [("goya", 7), ("gaudi", 7), ("greco", 4), ("gaudi2", 4)])
-def test_a_vector_store_has_its_data_late(generation: str, effect: int) -> None:
-    address = "S0, 0x0" if generation == "goya" else "0x0"
-    assert timed(f"nop; nop; nop; st_l_v {address}, V0\n", chip(generation)).total == effect
-
-
 def test_operations_are_instructions_in_their_slots() -> None:
     text = "ld_l_v V0, 0x0; add.i32 S1, S2, 0x1; convert.f32 target_type=int32 V1, V2; st_l_v 0x0, V3\n" + NOP + END
     timing = timed(text, chip("gaudi"))
@@ -89,15 +69,6 @@ def test_operations_are_instructions_in_their_slots() -> None:
     ]  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------------------- global memory
-
-
-def test_a_single_tensor_load_never_stalls() -> None:
-    timing = timed(TENSORS + LOAD.format(0) + nops(3) + STORE.format(0) + END, chip("greco"))
-    assert "memory bandwidth" not in causes(timing, "LOAD")
-    assert causes(timing, "GLOBAL")["busy"] == 2 * RULE
-
-
 @pytest.mark.parametrize("count", [2, 3, 5, 9, 20])
 def test_loads_in_a_row_run_at_the_sustained_rate(count: int) -> None:
     """The first crosses in cycles 0 to 4, each further one in the next four; the last is needed 4 bundles later."""
@@ -106,16 +77,6 @@ def test_loads_in_a_row_run_at_the_sustained_rate(count: int) -> None:
     assert timing.total == count * RULE + 1  # HALT goes when the last datum is there
     assert causes(timing, "GLOBAL")["busy"] == count * RULE
     assert causes(timing, "VPU")["memory bandwidth"] == timing.total - (count + RULE)
-
-
-@pytest.mark.parametrize("update", [{"cycles_per_access": 5}, {"access_bytes": 128}], ids=str)
-def test_the_rate_of_global_memory_is_read(update: dict[str, int]) -> None:
-    target = chip("greco")
-    slower = target.model_copy(update={"global_memory": target.global_memory.model_copy(update=update)})
-    trees = [(ran(TENSORS + LOAD.format(0), each, values=False).tree, each) for each in (target, slower)]
-    for engine in ("fast", "event"):
-        usual, other = (simulate(*each, engine=engine).pipes["GLOBAL"].busy for each in trees)
-        assert other > usual
 
 
 def test_a_full_queue_holds_the_core() -> None:
@@ -145,26 +106,6 @@ def test_latency_holds_the_core_when_the_data_is_due(latency: int) -> None:
     assert causes(timing, "SPU").get("memory latency", 0) == stall
 
 
-def test_latencies_overlap_until_the_first_datum_is_due() -> None:
-    target = chip("greco", global_latency_cycles=100)
-    together = TENSORS + LOAD.format(0) + LOAD.format(1) + nops(RULE)
-    assert timed(together, target).executions[-1].start == RULE + 100  # the second crosses from cycle 4 on
-    apart = TENSORS + LOAD.format(0) + nops(RULE) + LOAD.format(1) + nops(RULE)
-    assert timed(apart, target).executions[-1].start == 2 * 100 + 1
-
-
-def test_standing_still_does_not_age_results() -> None:
-    """Latencies count bundles: a memory stall makes no stale read fresh, and no fresh one stale."""
-    text = TENSORS + "".join(LOAD.format(k) for k in range(5)) + "nop; nop; add.f32 V9, V2, V3; nop\n" + END
-    found = ran(text, chip("gaudi2", global_latency_cycles=800), {"x": "zeros"})
-    assert {(f.place, f.distance) for f in found.stale_reads if f.distance} == {("V2", 3), ("V3", 2)}
-
-
-def test_scalar_accesses_of_global_memory_count() -> None:
-    text = TENSORS + "// castsim: reg AD1 = 0x100000000\n" + "ld_g S1, AD1; nop; nop; nop\n" * 3 + nops(RULE)
-    assert causes(timed(text, chip("gaudi")), "GLOBAL")["busy"] == 3 * RULE
-
-
 def test_one_scalar_load_of_global_memory_waits_for_another() -> None:
     """Gaudi2: 120 such loads and their use take 3,791 cycles on silicon, about 30 each, whatever stands between."""
     target = chip("gaudi2")
@@ -184,49 +125,6 @@ def test_cores_share_the_rate_of_global_memory(count: int) -> None:
     assert abs(causes(timing, "GLOBAL")["busy"] - count * 24 * 256 / (2.45e12 / 1.79e9)) <= 1
     assert {"shared_memory", "cores"} <= timing.facts
 
-
-def test_suppressed_accesses_take_no_memory_time() -> None:
-    text = TENSORS + "// castsim: reg SP1 = 0\nld_tnsr V0, 0x0, I0, SP1; nop; nop; nop\n" + nops(RULE)
-    timing = timed(text, chip("gaudi"))
-    assert causes(timing, "GLOBAL") == {"empty": timing.total}
-    assert causes(timing, "LOAD")["busy"] == 1
-
-
-# ------------------------------------------------------------------------------------------------- jumps and slots
-
-
-@pytest.mark.parametrize("bubbles", [0, 1, 5])
-def test_bubbles_follow_a_taken_jump(bubbles: int) -> None:
-    text = f"// castsim: reg SP1 = {{taken}}\nnop; jmpr Skip, SP1; nop; nop\n{nops(3)}Skip:\nnop; halt; halt; nop\n"
-    target = chip("gaudi", taken_jump_cycles=bubbles)
-    assert timed(text.format(taken=1), target).total == 3 + bubbles
-    assert causes(timed(text.format(taken=1), target), "LOAD").get("serialising branch", 0) == bubbles
-    assert timed(text.format(taken=0), target).total == 5
-
-
-def test_bubbles_age_results() -> None:
-    """Five bubbles and the delay bundle make a distance of four and more out of one of two."""
-    text = f"nop; jmpr Skip; nop; nop\nnop; nop; mov.i32 V0, 0x1; nop\n{nops(3)}Skip:\nnop; nop; mov V1, V0; nop\n{END}"
-    assert len(ran(text, chip("gaudi", taken_jump_cycles=0)).stale_reads) == 1
-    assert ran(text, chip("gaudi", taken_jump_cycles=5)).stale_reads == ()
-
-
-def test_long_conversions_occupy_the_vpu_if_so_chosen() -> None:
-    text = "nop; nop; convert.u8 all_lanes target_type=fp32 A0, V8; nop\n" * 3 + NOP + "nop; nop; mov V9, V8; nop\n"
-    one, per_register = chip("greco"), chip("greco", all_lanes_cycles="per_register")
-    assert [e.start for e in timed(text, one).executions] == [0, 1, 2, 3, 4]
-    timing = timed(text, per_register)
-    assert [e.start for e in timing.executions] == [0, 4, 8, 9, 12]  # the empty bundle needs no VPU
-    assert causes(timing, "VPU")["initiation interval"] == 3 + 3 + 2
-
-
-def test_hardware_loops_cost_nothing_beyond_their_bundles() -> None:
-    text = f"nop; loop 0, {{trips}}, 1, <, End; nop; nop\n{nops(8)}End:\nnop; halt; halt; nop\n"
-    for trips in (0, 1, 2, 50):
-        assert timed(text.format(trips=trips), chip("goya")).total == 2 + 7 * trips + 1
-
-
-# ------------------------------------------------------------------------------------------------------ the contract
 
 slots = st.tuples(
     st.sampled_from(["nop", "ld_tnsr V1, 0x0, I0", "ld_l_v V2, 0x0", "mov V3, V4"]),
@@ -283,19 +181,6 @@ def test_rolled_and_unrolled_loops_take_the_same_time(body: str, trips: int, tar
     assert trips == 1 or any(isinstance(item, Loop) for item in tree.root.items)
 
 
-def test_what_the_engine_refuses() -> None:
-    target = chip("goya")
-    tree = ran(nops(20), target).tree
-    with pytest.raises(EngineError, match="cycle limit of 10 reached at 'nop'"):
-        simulate(tree, target, max_cycles=10)
-    with pytest.raises(ReadError, match="unknown engine 'quick'"):
-        simulate(tree, target, engine="quick")
-    strange = run(expected_reports.PROGRAMS / "f32_to_f16.pto", timing_only=True).loaded.tree
-    for engine in ("fast", "event"):
-        with pytest.raises(IllegalError, match="goya issues bundles"):
-            simulate(strange, target, engine=engine)
-
-
 def test_progress_is_told() -> None:
     recorder = Recorder()
     text = f"nop; loop 0, 1000, 1, <, End; nop; nop\n{nops(8)}End:\n"
@@ -303,24 +188,6 @@ def test_progress_is_told() -> None:
     timing = simulate(ran(text, target).tree, target, recorder)
     assert recorder.progressed[-1][0] == timing.total
     assert len(recorder.progressed) > 1
-
-
-def test_facts_of_a_run_are_named() -> None:
-    target = chip("greco")
-    assert timed(NOP, target).facts == frozenset()
-    facts = timed(TENSORS + LOAD.format(0), target).facts
-    assert {"global_memory", "options.global_ports", "options.global_queue_entries"} <= facts
-
-
-@pytest.mark.parametrize("name", expected_reports.names())
-def test_time_does_not_depend_on_values(name: str) -> None:
-    path = expected_reports.PROGRAMS / f"{name}.tpc"
-    sources = dict.fromkeys(run(path, timing_only=True).loaded.arguments)
-    given = {source: "random:5" for source in sources if source != "y"}
-    timed_only, full = run(path, timing_only=True), run(path, inputs=given)
-    assert timed_only.timing == full.timing
-    assert timed_only.outputs == {}
-    assert all(isinstance(array, np.ndarray) for array in full.outputs.values())
 
 
 THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))
@@ -363,15 +230,6 @@ def test_bundles_that_repeat_in_a_row_take_the_same_cycles(chip: VliwTarget) -> 
         assert outcome(tree, target, LIMIT, skip=False, run=fast) == expected, number
 
 
-@pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.tpc")), ids=lambda path: path.stem)
-def test_sample_programs_take_the_same_cycles(path: Path) -> None:
-    loaded = load(path, None, None, {})
-    target = loaded.target
-    assert isinstance(target, VliwTarget)
-    tree = loaded.issue({}, RunOptions(values=False, max_cycles=10**6)).loaded.tree
-    assert plain(fast(tree, target)) == plain(by_events(tree, target))
-
-
 @pytest.mark.parametrize("trips", [3, 10, 1000, 10**9])
 def test_items_can_be_asked_for_in_any_order(trips: int) -> None:
     """Single items of a long run are those of iterating, and of a run that is shifted by whole periods."""
@@ -396,15 +254,47 @@ def test_items_can_be_asked_for_in_any_order(trips: int) -> None:
     assert timing.executions[len(timing.executions) - 1].end <= timing.total
 
 
-def test_causes_add_up_to_the_total() -> None:
-    random = Random(3)
-    for _ in range(50):
-        tree, target = random_tree(random, Mix(trips=1000)), random_target(random, random.choice(chips()))
-        timing = simulate_bundles(tree, target, 10**15)
-        assert all(sum(pipe.causes.values()) == timing.total for pipe in timing.pipes.values())
+@pytest.mark.parametrize(("generation", "effect"), [("goya", 7), ("gaudi", 7), ("greco", 4), ("gaudi2", 4)])
+def test_a_vector_store_has_its_data_late(generation: str, effect: int) -> None:
+    address = "S0, 0x0" if generation == "goya" else "0x0"
+    assert timed(f"nop; nop; nop; st_l_v {address}, V0\n", chip(generation)).total == effect
 
 
-def test_a_listener_hears_of_the_end() -> None:
-    ear = Recorder()
-    timing = simulate_bundles(random_tree(Random(1), Mix(trips=100)), chips()[0], 10**9, ear)
-    assert ear.progressed[-1] == (timing.total, len(timing.operations))
+@pytest.mark.parametrize("bubbles", [0, 1, 5])
+def test_bubbles_follow_a_taken_jump(bubbles: int) -> None:
+    text = f"// castsim: reg SP1 = {{taken}}\nnop; jmpr Skip, SP1; nop; nop\n{nops(3)}Skip:\nnop; halt; halt; nop\n"
+    target = chip("gaudi", taken_jump_cycles=bubbles)
+    assert timed(text.format(taken=1), target).total == 3 + bubbles
+    assert causes(timed(text.format(taken=1), target), "LOAD").get("serialising branch", 0) == bubbles
+    assert timed(text.format(taken=0), target).total == 5
+
+
+def test_long_conversions_occupy_the_vpu_if_so_chosen() -> None:
+    text = "nop; nop; convert.u8 all_lanes target_type=fp32 A0, V8; nop\n" * 3 + NOP + "nop; nop; mov V9, V8; nop\n"
+    at_once, per_register = chip("greco"), chip("greco", all_lanes_cycles="per_register")
+    assert [e.start for e in timed(text, at_once).executions] == [0, 1, 2, 3, 4]
+    timing = timed(text, per_register)
+    assert [e.start for e in timing.executions] == [0, 4, 8, 9, 12]  # the empty bundle needs no VPU
+    assert causes(timing, "VPU")["initiation interval"] == 3 + 3 + 2
+
+
+def test_what_the_engine_refuses() -> None:
+    target = chip("goya")
+    tree = ran(nops(20), target).tree
+    with pytest.raises(EngineError, match="cycle limit of 10 reached at 'nop'"):
+        simulate(tree, target, max_cycles=10)
+    with pytest.raises(ReadError, match="unknown engine 'quick'"):
+        simulate(tree, target, engine="quick")
+    strange = run(expected_reports.PROGRAMS / "f32_to_f16.pto", timing_only=True).loaded.tree
+    for engine in ("fast", "event"):
+        with pytest.raises(IllegalError, match="goya issues bundles"):
+            simulate(strange, target, engine=engine)
+
+
+@pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.tpc")), ids=lambda path: path.stem)
+def test_sample_programs_take_the_same_cycles(path: Path) -> None:
+    loaded = load(path, None, None, {})
+    target = loaded.target
+    assert isinstance(target, VliwTarget)
+    tree = loaded.issue({}, RunOptions(values=False, max_cycles=10**6)).loaded.tree
+    assert plain(fast(tree, target)) == plain(by_events(tree, target))

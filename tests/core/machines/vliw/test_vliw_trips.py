@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
-from core.machines.vliw.tpc_loop_programs import FOOT, HEAD, loop_program
-from kit.tpc_machine import assembled, chip, nops
+from kit.tpc_machine import assembled, nops
 from kit.tpc_text import GENERATIONS
 from makers import tpc_expected_reports as expected_reports
 
@@ -19,11 +18,190 @@ from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.tpc.program import LoopComparison, TensorDeclaration
 from castsim.machines.vliw.control import LoopShape, RunningLoop, holds, signed
-from castsim.machines.vliw.findings import StaleRead, StaleReadKind
+from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.storage import GlobalMemory, RegisterCell
 from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.targets.vliw import VliwTarget
+
+HEAD = """// castsim: tensor 0 x in f32 [64, 16]
+// castsim: tensor 1 y out f32 [64, 16]
+// castsim: vlm 0x0 a in f32 [64, 4]
+// castsim: reg S0 = 0
+// castsim: reg S1 = 256
+// castsim: reg S2 = 0x1000
+// castsim: reg S3 = 64
+// castsim: reg I0 = [0, 0, 0, 0, 0]
+// castsim: reg I1 = [-3, 1, 0, 0, 0]
+// castsim: reg SP2 = 1
+"""
+FOOT = "nop; nop; nop; nop\nnop; halt; halt; nop\n"
+_COUNTERS = ("S4", "S5", "S6", "S7")
+_PLACES = ("S0", "S1", "S2")
+_INDICES = ("I0", "I1", "I2", "I3")
+_MASKS = ("b00001", "b00010", "b00011", "b11111")
+_VECTORS = ("V0", "V1", "V2", "V3")
+_ADDRESSES = ("AD0", "AD1")
+_COMPARES = ("<", "<=", ">", ">=", "!=", "==")
+
+
+@dataclass
+class Writer:
+    """Writes one program; `wild` is how often an instruction may do what keeps trips from being skipped."""
+
+    generation: str
+    source: random.Random
+    wild: float
+    labels: int = 0
+    lines: list[str] = field(default_factory=list)
+
+    def program(self) -> str:
+        self.lines = [HEAD]
+        self.straight(self.source.randint(0, 3))
+        for _ in range(self.source.randint(1, 2)):
+            self.loop(self.source.randint(1, 3), 0)
+            self.straight(self.source.randint(0, 4))
+        self.lines.append(FOOT)
+        return "".join(self.lines)
+
+    def label(self) -> str:
+        self.labels += 1
+        return f"L{self.labels}"
+
+    def loop(self, depth: int, level: int) -> None:
+        end, step = self.label(), self.source.choice((1, 1, 1, 2, 3, -1, -2, 256))
+        trips, start = self.source.choice((3, 7, 20, 45, 160)) >> level, self.source.choice((0, 0, 1, 5, 0x7FFFFFF0))
+        compare = self.source.choice(("<", "<", "!=", "<=") if step > 0 else (">", "!=", ">="))
+        bound = f"{start + step * trips if start < 1 << 30 else 0x7FFFFFFF}"
+        if self.source.random() < 0.05:
+            compare, bound = self.source.choice(_COMPARES), str(self.source.randint(-9, 9))
+        if self.rarely():
+            step, bound = self.source.choice((0, 1, 1 << 30)), self.source.choice((bound, *_COUNTERS, "S3"))
+        predicate = f", {self.predicate()}" if self.source.random() < 0.1 else ""
+        self.lines.append(f"nop; loop {start}, {bound}, {step}, {compare}, {end}{predicate}; nop; nop\n")
+        self.lines.append(self.bundle(level))
+        self.straight(self.source.randint(1, 5), level + 1)
+        if depth > 1:
+            self.loop(depth - 1, level + 1)
+        elif self.source.random() < 0.4:
+            self.jump(level + 1)
+        self.straight(self.source.randint(0, 5), level + 1)
+        self.lines.append(f"nop; nop; nop; nop\n{end}:\n")
+
+    def jump(self, level: int) -> None:
+        behind = self.label()
+        predicate = f", {self.predicate()}" if self.source.random() < 0.8 else ""
+        self.lines.append(f"nop; jmpr {behind}{predicate}; nop; nop\n")
+        self.straight(self.source.randint(1, 3), level)
+        self.lines.append(f"{behind}:\n")
+
+    def straight(self, count: int, level: int = 0) -> None:
+        self.lines += [self.bundle(level) for _ in range(count)]
+
+    def rarely(self) -> bool:
+        """Decide for what keeps trips from being skipped."""
+        return self.source.random() < self.wild
+
+    def bundle(self, level: int) -> str:
+        slots = [self.slot(kind, level) if self.source.random() < 0.45 else "nop" for kind in range(4)]
+        return "; ".join(slots) + "\n"
+
+    def slot(self, kind: int, level: int) -> str:
+        """Return an instruction of one of the four slots, perhaps under a predicate."""
+        text = (self.load, self.scalar, self.vector, self.store)[kind](level)
+        return f"{text}, {self.predicate()}" if self.source.random() < 0.15 else text
+
+    def predicate(self) -> str:
+        """Return a predicate; SP3 is the one that wild compares write."""
+        return self.source.choice(("", "!")) + self.source.choice(("SP1", "SP2", *(("SP3",) if self.rarely() else ())))
+
+    def any_scalar(self, level: int) -> str:
+        """Return an S register: a counter, a fixed one, or an iterator of a loop around it."""
+        iterators = tuple(f"S{32 + depth}" for depth in range(level))
+        return self.source.choice((*_COUNTERS, *_COUNTERS, *_PLACES, *iterators, *iterators))
+
+    def place(self, level: int) -> str:
+        first = self.any_scalar(level) if self.rarely() else self.source.choice(_PLACES)
+        return f"{first}, {self.source.choice(('0x0', '0x100', '0x2000'))}" if self.generation == "goya" else first
+
+    def scalar(self, level: int) -> str:
+        pick, dest, one = self.source.choice, self.source.choice(_COUNTERS), self.any_scalar(level)
+        two = pick((self.any_scalar(level), pick(("0x1", "0x40", "0xffffffff", "0x100"))))
+        mask, index, other = pick(_MASKS), pick(_INDICES), pick(_INDICES)
+        steps = [
+            f"add.i32 {dest}, {dest}, {two}",
+            f"add.i32 {dest}, {one}, {two}",
+            f"sub.i32 {dest}, {one}, {two}",
+            f"mul.i32 {dest}, {one}, {pick(('0x3', '0x10', 'S3'))}",
+            f"mov.i32 {dest}, {two}",
+            f"add.i32 {mask} {index}, {pick((one, '0x1'))}, {pick((index, other))}",
+            f"set_indx {index}, {mask}, {two}",
+            f"mov_irf_dim 0x1, {dest}, {index}",
+            f"shl.i32 {dest}, {one}, 0x2",
+            f"not.i32 {dest}, {one}",
+            f"cmp_less.i32 SP3, {one}, {two}",
+            f"cmp_less.i32 SP1, {pick(_PLACES)}, {pick(_PLACES)}",
+        ]
+        bent = [
+            f"and.i32 {dest}, {one}, 0x7",
+            f"max.i32 {dest}, {one}, {two}",
+            f"ash.i32 {dest}, {one}, 0x1",
+            f"add.i32 st {dest}, {one}, {two}",
+            f"mul.i32 {mask} {index}, {one}, {other}",
+            f"add.i16 {dest}, {one}, {two}",
+            "xor.b SP3, SP3, SP1",
+        ]
+        odd = [
+            f"cmp_less.i32 SP1, {one}, {two}",
+            f"mov.i32 {dest}, S_LFSR",
+            f"add.i32 {pick(_PLACES)}, {pick(_PLACES)}, 0x100",
+            f"mov.i32 S3, {one}",
+            "xor.b SP1, SP1, SP2",
+            "halt",
+        ]
+        return pick(odd if self.rarely() else bent if self.source.random() < 0.2 else steps)
+
+    def load(self, level: int) -> str:
+        pick, index = self.source.choice, self.source.choice(_INDICES)
+        steps = [
+            f"ld_l_v {pick(_VECTORS)}, {self.place(level)}",
+            f"ld_tnsr {pick(_VECTORS)}, 0x0, {index}",
+            f"gen_addr {pick(_ADDRESSES)}, 0x0, {index}",
+            f"ld_g {pick(_VECTORS)}, {pick(_ADDRESSES)}",
+            f"ld_l {pick((*_COUNTERS, 'SP3'))}, {pick(('0x40', '0x44'))}",
+            f"mov.i32 {pick(_COUNTERS)}, {pick(('0x5', self.any_scalar(level)))}",
+            f"set_indx {index}, {pick(_MASKS)}, {self.any_scalar(level)}",
+        ]
+        odd = [f"ld_g {pick(_COUNTERS)}, AD0", f"ld_l mmio S4, 0x0{pick('48')}", f"ld_l S5, {self.any_scalar(level)}"]
+        return pick(odd if self.rarely() else steps)
+
+    def vector(self, level: int) -> str:
+        pick = self.source.choice
+        return pick(
+            (
+                f"add.f32 {pick(_VECTORS)}, {pick(_VECTORS)}, {pick(_VECTORS)}",
+                f"mov.i32 {pick(_VECTORS)}, {self.any_scalar(level)}",
+                f"cmp_grt.f32 VP1, {pick(_VECTORS)}, {pick(_VECTORS)}",
+            )
+        )
+
+    def store(self, level: int) -> str:
+        pick = self.source.choice
+        steps = [
+            f"st_l_v {self.place(level)}, {pick(_VECTORS)}",
+            f"st_tnsr 0x1, {pick(_INDICES)}, {pick(_VECTORS)}",
+            f"st_l 0x40, {pick(('S0', 'S1', 'SP2'))}",
+            f"set_indx {pick(_INDICES)}, {pick(_MASKS)}, 0x4",
+        ]
+        odd = [f"st_l 0x44, {self.any_scalar(level)}", f"st_g AD0, {pick(_COUNTERS)}"]
+        return pick(odd if self.rarely() else steps)
+
+
+def loop_program(generation: str, seed: int) -> str:
+    """Return a random program, the same for the same seed."""
+    source = random.Random(f"{generation} {seed}")
+    return Writer(generation, source, source.choice((0.0, 0.01, 0.03, 0.1))).program()
+
 
 SEEDS = 400 if "CASTSIM_THOROUGH" in os.environ else 12
 LIMIT = 2500
@@ -119,9 +297,6 @@ def loop(trips: int | str, body: str, label: str = "End") -> str:
     return f"nop; loop 0, {trips}, 1, <, {label}; nop; nop\n{NOP}{body}{label}:\n"
 
 
-# ---------------------------------------------------------------------------------------------- skipped against walked
-
-
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_random_programs_are_walked_alike(generation: str) -> None:
     skipped = compared = 0
@@ -135,16 +310,6 @@ def test_random_programs_are_walked_alike(generation: str) -> None:
         skipped += skipping.walked < stepping.walked
     assert compared > SEEDS * 0.6
     assert skipped > compared * 0.2
-
-
-@pytest.mark.parametrize("name", expected_reports.names())
-def test_sample_programs_are_walked_alike(name: str) -> None:
-    path = expected_reports.PROGRAMS / f"{name}.tpc"
-    skipping, stepping = (run(path, timing_only=True, skip=skip) for skip in (True, False))
-    assert skipping.cycles == stepping.cycles
-    assert skipping.stale_reads == stepping.stale_reads
-    assert skipping.timing.pipes == stepping.timing.pipes
-    both(path.read_text(), expected_reports.target_of(name), 10**6)
 
 
 COMPARE = spu("cmp_less.i32 SP1, {}, {}") + nops(5)
@@ -203,37 +368,6 @@ def test_bodies_that_values_do_not_decide_are_skipped(body: str) -> None:
     assert max(item.trips for item in few.root.items if isinstance(item, Loop)) > MANY - 40
 
 
-def test_what_a_narrow_write_keeps_of_a_counter_is_no_counter() -> None:
-    """The upper half of S4 changes every 16th trip: two differences of 0 do not make a third."""
-    late = spu("mov.i32 S7, S6") + nops(6) + spu("mov.i32 S6, S4") + nops(6)  # S4 of two trips before, of one
-    body = late + spu("mul.i32 S4, S32, 0x1000") + nops(6) + spu("add.i16 S4, S0, S1") + nops(6)
-    target = chip("gaudi2", narrow_scalar_result="keep")
-    skipping, _ = both(HEAD + loop(100, body) + nops(6) + FOOT, target, 10**4)
-    assert skipping.register("S7") == 97 * 0x1000 & 0xFFFF0000 | 256
-
-
-@pytest.mark.parametrize("before", range(4))
-def test_a_store_to_the_configuration_on_its_way_is_waited_for(before: int) -> None:
-    """Trips that still read the old word are walked: one bundle each, and each a stale read."""
-    ahead = store("st_l mmio 0x8010, S1") + nops(before)
-    body = load("ld_l mmio S4, 0x8010")
-    skipping, stepping = both(HEAD + ahead + loop(60, body) + nops(6) + FOOT)
-    assert skipping.walked < stepping.walked
-    assert skipping.register("S4") == 256
-
-
-# ----------------------------------------------------------------------------------------------- in closed form
-
-
-def test_counters_and_iterators_behind_a_thousand_million_trips() -> None:
-    body = spu("add.i32 S4, S4, 0x5") + spu("add.i32 b00010 I0, S3, I0") + nops(5)
-    left = walk(HEAD + loop(MANY, body) + nops(9) + FOOT, "gaudi2", skip=True, limit=10**13)
-    assert left.register("S4") == 5 * MANY % 2**32
-    assert left.register("S32") == MANY
-    assert left.register("I0") == (0, (64 * MANY + 2**31) % 2**32 - 2**31, 0, 0, 0)
-    assert left.machine.last == 1 + 1 + 7 * MANY + 9 + 1  # LOOP, its delay bundle, trips, what follows, up to HALT
-
-
 def test_three_loops_of_a_thousand_million_trips_in_each_other() -> None:
     count = spu("add.i32 S4, S4, 0x1") + nops(6)
     inner = NOP + loop(MANY, NOP + loop(MANY, count, "L3") + NOP, "L2") + NOP
@@ -245,60 +379,10 @@ def test_three_loops_of_a_thousand_million_trips_in_each_other() -> None:
     assert left.machine.last == 2 + per_outer * MANY + 1
 
 
-def test_stale_reads_are_counted_for_every_trip() -> None:
-    body = spu("add.i32 S4, S4, 0x1") + spu("add.i32 S5, S4, 0x0") + nops(6)
-    left = walk(HEAD + "// castsim: reg S4 = 0\n" + loop(MANY, body) + FOOT, "gaudi2", skip=True, limit=10**13)
-    (found,) = left.stale
-    assert (found.kind, found.place, found.times) == (StaleReadKind.EARLY, "S4", MANY)
-
-
-def test_the_iterator_of_an_outer_loop_moves_a_place_until_it_is_refused() -> None:
-    """Trip 320 of the outer loop begins behind the 80 KB of vector memory; the inner ones are skipped."""
-    inner = loop(MANY, nops(7), "Inner")
-    body = spu("shl.i32 S4, S32, 0x8") + nops(6) + load("ld_l_v V0, S4") + inner + NOP
-    left = walk(HEAD + loop(1000, body) + FOOT, "gaudi2", skip=True, limit=10**13)
-    assert "VLM address 0x14000" in str(left.state[1])
-    assert left.walked < 320 * 60
-    both(HEAD + loop(1000, body.replace(str(MANY), "9")) + FOOT, limit=10**5)
-
-
-def test_a_counter_of_skipped_trips_is_the_place_of_an_access_behind_them() -> None:
-    body = spu("add.i32 S4, S4, 0x4") + nops(6)
-    for trips in (64, 20480, 20544):
-        text = HEAD + "// castsim: reg S4 = 0\n" + loop(trips, body) + nops(7) + load("ld_l_v V0, S4") + FOOT
-        skipping, _ = both(text, limit=2 * 10**5)
-        assert (skipping.root is None) == (4 * trips + 256 > 81920)
-
-
-# ------------------------------------------------------------------------------------------------------------ errors
-
-
 @pytest.mark.parametrize("limit", [50, 51, 52, 53, 54, 55, 999, 1000, 1001])
 def test_the_limit_is_reached_in_the_same_bundle(limit: int) -> None:
     skipping, _ = both(HEAD + loop(MANY, nops(5) + spu("add.i32 S4, S4, 0x1")) + FOOT, limit=limit)
     assert skipping.state[0] is EngineError
-
-
-@pytest.mark.parametrize(
-    ("head", "counts"),
-    [("0, 5, 0, <", False), ("0, 5, 0, <", True), ("0, 1, 2, !=", False), ("0, 0x7fffffff, 0x10000000, <=", True)],
-)
-def test_loops_without_an_end(head: str, counts: bool) -> None:
-    body = (spu("add.i32 S4, S4, 0x1") if counts else NOP) + nops(4)
-    skipping, _ = both(f"{HEAD}nop; loop {head}, End; nop; nop\n{NOP}{body}End:\n{FOOT}", limit=1000)
-    assert skipping.state[0] is EngineError
-
-
-def test_an_iterator_that_wraps() -> None:
-    """Up to 2**31 - 1 and on from -2**31: the loop ends where its condition fails, not before."""
-    for compare, bound in ((">", 0), (">=", -5), ("!=", -2147483600)):
-        text = f"{HEAD}nop; loop 2147483600, {bound}, 1, {compare}, End; nop; nop\n{NOP}{nops(2)}End:\n{FOOT}"
-        skipping, stepping = both(text)
-        assert skipping.walked < stepping.walked
-        assert skipping.root is not None
-
-
-# --------------------------------------------------------------------------------------------------------- trips left
 
 
 def followers(compare: LoopComparison, value: int, bound: int, step: int, at_most: int) -> int:
@@ -334,7 +418,33 @@ def test_trips_left_are_those_that_follow() -> None:
     assert some > 2000
 
 
-# -------------------------------------------------------------------------------------------------------- the switch
+@pytest.mark.parametrize("name", expected_reports.names())
+def test_sample_programs_are_walked_alike(name: str) -> None:
+    path = expected_reports.PROGRAMS / f"{name}.tpc"
+    skipping, stepping = (run(path, timing_only=True, skip=skip) for skip in (True, False))
+    assert skipping.cycles == stepping.cycles
+    assert skipping.stale_reads == stepping.stale_reads
+    assert skipping.timing.pipes == stepping.timing.pipes
+    both(path.read_text(), expected_reports.target_of(name), 10**6)
+
+
+@pytest.mark.parametrize(
+    ("head", "counts"),
+    [("0, 5, 0, <", False), ("0, 5, 0, <", True), ("0, 1, 2, !=", False), ("0, 0x7fffffff, 0x10000000, <=", True)],
+)
+def test_loops_without_an_end(head: str, counts: bool) -> None:
+    body = (spu("add.i32 S4, S4, 0x1") if counts else NOP) + nops(4)
+    skipping, _ = both(f"{HEAD}nop; loop {head}, End; nop; nop\n{NOP}{body}End:\n{FOOT}", limit=1000)
+    assert skipping.state[0] is EngineError
+
+
+def test_an_iterator_that_wraps() -> None:
+    """Up to 2**31 - 1 and on from -2**31: the loop ends where its condition fails, not before."""
+    for compare, bound in ((">", 0), (">=", -5), ("!=", -2147483600)):
+        text = f"{HEAD}nop; loop 2147483600, {bound}, 1, {compare}, End; nop; nop\n{NOP}{nops(2)}End:\n{FOOT}"
+        skipping, stepping = both(text)
+        assert skipping.walked < stepping.walked
+        assert skipping.root is not None
 
 
 def test_no_skip_walks_every_trip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
