@@ -89,12 +89,10 @@ def test_whatever_orders_two_instructions_is_missed(number):
     """
     case = ascendc_models.CASES[number]
     inputs = case.inputs(np.random.default_rng(number))
-    args = {**case.args, **{f"tiling.{name}": value for name, value in case.tiling.items()}}
-    args |= {"tiling_key": case.tiling_key} if case.tiling_key else {}
-    held = {name: np.zeros(size, kind) for name, (kind, size) in case.outputs.items()}
+    given = {**inputs, **case.zeros(case.model(**inputs))}
     path = TEST_KERNELS / f"{case.kernel}.cpp"
     (recording,) = record(
-        Request(path, None, args, {**inputs, **held}, "a2a3", blocks=case.blocks, compiled_synchronisation=False)
+        Request(path, None, case.args, given, "a2a3", blocks=case.blocks, compiled_synchronisation=False)
     )
     (function,) = recording.program.functions
     body = function.body
