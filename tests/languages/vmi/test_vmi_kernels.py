@@ -24,7 +24,7 @@ from languages.vmi.vmi_kernels import (
     reg,
     run_body,
 )
-from makers.micro_expected import transfer
+from makers.expected_files import transfer
 from numpy.typing import NDArray
 
 from castsim.__main__ import main
