@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.ascendc_runs import KERNELS as ASCENDC
 from kit.pto_cpp_runs import KERNELS, needs_compiler, recorded, written
 
 from castsim.__main__ import main
@@ -239,16 +240,18 @@ def test_a_missing_compiler_is_one_line(monkeypatch, capsys, tmp_path):
     assert "no-such-compiler" in capsys.readouterr().err
 
 
-def test_only_commands_that_name_the_file_execute_it(monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize("language", ["pto_cpp", "ascendc"])
+def test_only_commands_that_name_the_file_execute_it(language, monkeypatch, capsys, tmp_path):
     def never(*_args, **_more):
         raise AssertionError("a compiler was started")
 
     monkeypatch.setattr("castsim.languages.cpp_recording.host_compiler.compiler", never)
-    path = written(tmp_path, "AICORE void k() {}")
-    for command in (["check", str(path)], ["lint", str(path)], ["expand", str(path)], ["check", str(tmp_path)]):
-        assert main(command) in (0, 1, 2)
+    path = written(tmp_path, "AICORE void k() {}") if language == "pto_cpp" else ASCENDC / "add.cpp"
+    for command in ("check", "lint", "expand"):
+        assert main([command, str(path)]) in (0, 1, 2)
+    assert main(["check", str(path.parent)]) in (0, 1, 2)
     capsys.readouterr()
-    code = "import castsim, sys; castsim.run; print('castsim.languages.pto_cpp' in sys.modules)"
+    code = f"import castsim, sys; castsim.run; print('castsim.languages.{language}' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
