@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from kit.paths import ROOT
 from project import remove_feature
-
-from castsim.commands.feature import COMMANDS, shipped_features
 
 PACKAGES = ("isa", "targets", "simulator")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -133,79 +129,8 @@ def test_engines_never_import_values_and_values_never_import_engines() -> None:
             assert not any(name.startswith("castsim.engines") for name in found), module
 
 
-def test_lower_layers_do_not_know_the_command_line() -> None:
-    for path in SOURCES:
-        module = module_of(path)
-        if not module.startswith(("castsim.commands", "castsim.__main__", "castsim.tools", "castsim.languages")):
-            assert not any(name.startswith("castsim.commands") for name in imports(path)), module
-
-
-CIRCLES: dict[frozenset[str], str] = {}
-"""Modules that import each other in a circle, each circle with its reason."""
-
 LAZY_IMPORTS = 175
 """Imports inside functions that the product may have; what a command loads is in test_start_up.py."""
-
-
-def is_for_types_only(node: ast.stmt) -> bool:
-    """Whether a statement is `if TYPE_CHECKING:`, whose body never runs."""
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def running_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Every statement that can run, wherever in the file it stands."""
-    for node in body:
-        yield node
-        for part in ("body", "orelse", "finalbody"):
-            if part != "body" or not is_for_types_only(node):
-                yield from running_statements(getattr(node, part, []))
-        for handler in (*getattr(node, "handlers", []), *getattr(node, "cases", [])):
-            yield from running_statements(handler.body)
-
-
-def imported_modules(tree: ast.Module, modules: set[str]) -> set[str]:
-    """Those of `modules` that a source imports when it runs, also from within functions."""
-    found = set()
-    for node in running_statements(tree.body):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            below = {f"{node.module}.{alias.name}" for alias in node.names} & modules
-            of_itself = len(below) < len(node.names)
-            found |= below | ({node.module} if of_itself else set())
-    return found & modules
-
-
-def circles(arrows: dict[str, set[str]]) -> set[frozenset[str]]:
-    """The largest sets of modules in which each is reached from every other; those of one module are left out."""
-    reached: dict[str, set[str]] = {}
-    for start, first in arrows.items():
-        seen, waiting = set(), list(first)
-        while waiting:
-            module = waiting.pop()
-            if module not in seen:
-                seen.add(module)
-                waiting.extend(arrows[module])
-        reached[start] = seen
-    members = {module: {other for other in reached[module] if module in reached[other]} for module in arrows}
-    return {frozenset(others | {module}) for module, others in members.items() if others}
-
-
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Nor by an import within a function, which would only hide it."""
-    modules = {module_of(path): path for path in SOURCES}
-    arrows = {module: imported_modules(tree_of(path), set(modules)) - {module} for module, path in modules.items()}
-    assert arrows["castsim.commands.command_line"] >= {"castsim.isa.errors"}
-    assert circles(arrows) == set(CIRCLES)  # a waiver no longer needed is to be deleted
-
-
-def test_circles_are_found() -> None:
-    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a.x\nelse:\n    import a.y\n"
-    source += "def f():\n    with g():\n        try:\n            from a import z\n        except ValueError:\n"
-    source += "            from a.w import name\n"
-    assert imported_modules(ast.parse(source), {"a", "a.x", "a.y", "a.z", "a.w"}) == {"a.y", "a.z", "a.w"}
-    arrows = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}
-    assert circles(arrows) == {frozenset("bc")}
 
 
 def test_imports_within_functions_are_few() -> None:
@@ -218,26 +143,6 @@ def test_imports_within_functions_are_few() -> None:
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
     assert len(found) <= LAZY_IMPORTS, len(found)
-
-
-DECLARING = (
-    "castsim.commands.feature",
-    "castsim.commands.shared_options",
-    "castsim.reports.sections",
-    "castsim.isa.errors",
-)
-"""What a declaration may import of castsim."""
-
-
-def test_features_are_read_without_what_they_run() -> None:
-    """A help and a start import the declarations alone; what commands share imports no command."""
-    executing = {feature.module for feature in shipped_features()}
-    assert executing <= {module_of(path) for path in SOURCES}
-    for path in SOURCES:
-        if module_of(path) in {"castsim.commands.feature", *COMMANDS.values()}:
-            assert all(name.startswith(DECLARING) for name in imports(path) if name.startswith("castsim")), path
-        elif module_of(path).startswith("castsim.commands.") and module_of(path) not in executing:
-            assert not imports(path) & executing, path
 
 
 def feature_folder(module: str) -> str | None:
@@ -280,36 +185,6 @@ def test_public_names_are_documented() -> None:
                 assert ast.get_docstring(node), f"{path}: {node.name}"
 
 
-def test_public_names_are_listed_and_exist() -> None:
-    for path in SOURCES:
-        tree = tree_of(path)
-        defined = {
-            name.split(".")[0]
-            for node in (
-                *tree.body,
-                *(inner for each in tree.body if isinstance(each, ast.Try | ast.If) for inner in each.body),
-            )
-            for name in (
-                [alias.asname or alias.name for alias in node.names]
-                if isinstance(node, ast.Import | ast.ImportFrom)
-                else [getattr(node, "name", "")]
-                if isinstance(node, ast.FunctionDef | ast.ClassDef)
-                else [target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)]
-                if isinstance(node, ast.Assign)
-                else [node.target.id]
-                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-                else []
-            )
-        }
-        for node in tree.body:
-            names = [target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)]
-            if "__all__" in names:
-                listed = ast.literal_eval(node.value)
-                assert len(set(listed)) == len(listed), path
-                lazy = "__getattr__" in path.read_text()  # names that are imported when first asked for
-                assert lazy or set(listed) <= defined, (path, set(listed) - defined)
-
-
 def test_chips_are_data() -> None:
     """No code asks which chip it runs on: a comparison with a chip's name would."""
     chips = {path.stem for path in (ROOT / "targets").glob("*.toml")} - {"exact"}  # a specification, and a plain word
@@ -339,12 +214,3 @@ def test_no_private_paths() -> None:
     for path in TEXTS:
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             assert not PRIVATE.search(line), f"{relative(path)}:{number}: {line}"
-
-
-def test_importing_the_packages_loads_nothing_heavy() -> None:
-    """`--help` must be quick: libraries are imported by who needs them."""
-    code = "import castsim.__main__, sys; print(*{name.split('.')[0] for name in sys.modules})"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not {"numpy", "simpy", "pydantic", "rich", "numba", "ml_dtypes"} & set(loaded)

@@ -92,29 +92,6 @@ def switches(tree: ast.Module) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    "switch",
-    [
-        "isinstance(target, VliwTarget)",
-        "isinstance(self.target, StridedRepeatTarget | VectorFunctionTarget)",
-        "type(target) is vliw.VliwTarget",
-        "{VliwTarget: 1}[type(target)]",
-        "rows = {vliw.VliwTarget: 1}",
-        "issubclass(type(target), DataflowTarget)",
-        "match target:\n    case VliwTarget(name=name):\n        pass",
-        "hasattr(loaded.target, 'dialect')",
-        "getattr(chip, 'dialect', None)",
-    ],
-)
-def test_a_switch_is_seen(switch: str) -> None:
-    assert switches(ast.parse(switch))
-
-
-def test_types_are_no_switch() -> None:
-    text = "def f(target: VliwTarget) -> Target: return target\nclass A(B[VliwTarget]): x: Target\nC = D[Target]"
-    assert not switches(ast.parse(text))
-
-
 def test_nobody_asks_for_the_class_of_a_target() -> None:
     assert len(OUTSIDE) > 300
     assert {relative(path): lines for path in OUTSIDE if (lines := switches(tree_of(path)))} == {}
@@ -149,14 +126,6 @@ def tables() -> dict[str, MachinePart[Any]]:
                 module, name = module_of(path), named(node.target)
                 found[f"{module}:{name}"] = getattr(import_module(module), name)
     return found
-
-
-def test_a_room_has_one_table() -> None:
-    """But for the two engines, the units and the segments of one of them, and features."""
-    rooms = [place.split(".")[1].partition(":")[0] for place in tables()]
-    others = ["machines", "reports", "reports", *["tools"] * 4]
-    assert sorted(rooms) == ["engines"] * 4 + others
-    assert PARTIAL.keys() <= tables().keys()
 
 
 @pytest.mark.parametrize("place", tables())

@@ -275,19 +275,6 @@ def test_a_page_shows_a_run_and_its_address_keeps_the_program(page: Page) -> Non
 
 
 @marked
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
-def test_axe_finds_nothing_on_the_playground(page: Page, scheme: str, width: int) -> None:
-    axe = pytest.importorskip("axe_playwright_python")
-    page.tab.set_viewport_size({"width": width, "height": 900})
-    page.tab.emulate_media(color_scheme=scheme)
-    page.tab.wait_for_timeout(500)
-    assert page.tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    page.tab.add_script_tag(path=str(Path(axe.__file__).parent / "axe.min.js"))
-    violations = page.tab.evaluate("() => axe.run({ preload: false })")["violations"]
-    assert [(finding["id"], finding["nodes"][0]["html"]) for finding in violations] == []
-
-
-@marked
 def test_the_page_runs_no_samples_without_numpy_and_says_why(
     browser: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,25 +42,6 @@ def test_the_set_up_lines_are_the_ones_that_ci_runs():
         assert f"readme_line {name}" in script
 
 
-def test_it_is_three_screens_and_links():
-    assert len(README.splitlines()) <= 190
-    links = re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", README)
-    assert len(links) > 15
-    assert not [path for path, _ in links if not (ROOT / path).is_file()]
-
-
-def test_prose_is_at_most_450_words():
-    """Prose is what stands outside code blocks, tables and comments."""
-    text = re.sub(r"^```.*?^```$|<!--.*?-->|^\|[^\n]*$", "", README, flags=re.MULTILINE | re.DOTALL)
-    assert 200 < len(text.split()) <= 450
-
-
-def test_how_long_the_tests_take_is_said_in_one_place():
-    pages = [ROOT / "README.md", ROOT / "pyproject.toml", *(ROOT / "docs").rglob("*.md")]
-    said = [path for path in pages if re.search(r"[0-9]+ minutes on two", path.read_text(encoding="utf-8"))]
-    assert said == [ROOT / "README.md"]
-
-
 def test_the_first_command_runs_on_the_shipped_tensor(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     words = shlex.split(SETUP[0][1].split("castsim ", 1)[1])

@@ -130,29 +130,6 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def made_at_top_level(source: str) -> set[str]:
-    """The names of what a module makes at its top level."""
-    names = set()
-    for node in ast.parse(source).body:
-        names.add(getattr(node, "name", ""))
-        for target in getattr(node, "targets", [getattr(node, "target", None)]):
-            names |= {leaf.id for leaf in ast.walk(target) if isinstance(leaf, ast.Name)} if target else set()
-    return names
-
-
-def defining(name: str) -> set[str]:
-    """The modules at whose top level something of this name is made."""
-    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
-    return {module_of(path) for path, text in texts.items() if name in text and name in made_at_top_level(text)}
-
-
-@pytest.mark.parametrize("name", ["TICKS", "_TICKS", "ticks", "NO_TICK", "head_penalty", "store_start", "path_through"])
-def test_a_rule_stands_in_one_module(name: str) -> None:
-    homes = defining(name)
-    assert len(homes) == (0 if name.startswith("_") else 1)
-    assert not any(home.startswith("castsim.engines") for home in homes)
-
-
 def test_engines_share_nothing_but_what_stands_outside_of_them() -> None:
     for path in SOURCES:
         parts = module_of(path).split(".")

@@ -35,32 +35,6 @@ from castsim.tools.graphs.graph_execution import MOST_ELEMENTS
 
 CHECKOUT = ROOT
 Capture = pytest.CaptureFixture[str]
-HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "dataclasses")
-"""Modules that take tens of milliseconds to import; the last one because it pulls in `inspect`."""
-
-
-@pytest.fixture(scope="module")
-def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with castsim as an installation lays it out, by links into this checkout."""
-    checkout, folder = Path(command_line.__file__).parents[2], tmp_path_factory.mktemp("installed")
-    (folder / "castsim").mkdir()
-    for entry in (*(checkout / "simulator").iterdir(), checkout / "isa", checkout / "targets"):
-        (folder / "castsim" / entry.name).symlink_to(entry)
-    return folder
-
-
-@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
-def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) -> None:
-    script = (
-        "import sys; from castsim.__main__ import main; code = main(sys.argv[1:]); "
-        f"print(code, *[name for name in {HEAVY!r} if name in sys.modules])"
-    )
-    # -S keeps the import hooks of an editable installation out, which are not ours.
-    environment = {**os.environ, "PYTHONPATH": str(laid_out)}
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", script, *argv], capture_output=True, text=True, check=True, env=environment
-    )
-    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
 def test_import_and_its_names_load_nothing_of_the_extras() -> None:

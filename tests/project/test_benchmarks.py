@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks import __main__ as casts
+from benchmarks import engine_sections, engines, prefill
 from benchmarks import kernels as benchmark
-from benchmarks import prefill
-from benchmarks.cases import HEADLINE, MODES, Case, source_codes, target_pairs
+from benchmarks.cases import Case
 from benchmarks.checking import BASE_SECONDS, MICROSECONDS, TEXTS
-from benchmarks.contestants import array_library
-from benchmarks.table import markdown, rows_from
-from benchmarks.timing import quartiles, round_robin
+from benchmarks.engine_cases import every_program
+from benchmarks.table import rows_from
 from kit.measured_record import read, rows
 from kit.paths import ROOT
 
@@ -25,13 +24,30 @@ from castsim.isa.tpc import parser
 from castsim.machines.strided import strided_lowering as strided
 from castsim.machines.vector_function import function_lowering as vector_function
 from castsim.machines.vliw import plans
-from castsim.numerics.blocks import code_dtype
-from castsim.numerics.codec import decode_to_float64
-from castsim.numerics.tiers import convert_codes
 from castsim.running.synchronisation import race_detector
 
 
-def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_run_of_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_CALLS", 1)
+    monkeypatch.setattr(engines.start_up, "CALLS", 1)
+    monkeypatch.setattr(engines.start_up, "STARTS", (("--help",),))
+    monkeypatch.setattr(engines, "_ESTIMATED", (("a2a3", "f32", "f16"),))
+    monkeypatch.setattr(engines, "compiling_seconds", lambda: 12.3)  # minutes, and tests of compiled code do it
+    programs = every_program()[:: len(every_program()) - 1]
+    monkeypatch.setattr(engines, "every_program", lambda: programs)
+    sections = {"_SAMPLES": {"tpc_f32_exp_gaudi2.tpc": ()}, "_COUNTS": (10,), "_TRACED": (16,), "_NUMBERS": 1024}
+    for name, short in sections.items():
+        monkeypatch.setattr(engine_sections, name, short)
+    page, data = tmp_path / "record.json", tmp_path / "engines.json"
+    assert engines.main(["--largest", "100", "--record", str(page), "--json", str(data)]) == 0
+    found = json.loads(data.read_text())
+    assert {row["count"] for row in found["rows"] if row["form"] == "row"} == {1, 10, 100}
+    assert all(row["seconds"] > 0 for row in found["rows"])
+    titles = {section["title"] for section in read(page)["sections"]}
+    assert {title for title, _ in engine_sections.SECTIONS.values()} <= titles
+
+
+def test_small_run_of_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "FUNCTIONS", 3)
     record = tmp_path / "kernels.json"
     monkeypatch.setattr(
@@ -82,37 +98,6 @@ def test_small_run_of_casts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert data["machine"]["numpy"] == np.__version__
     (table,) = read(record)["sections"][0]["tables"]
     assert table["rows"][0][:5] == ["f32 -> e4m3fn", "rint", "special", "compiled", "2 K"]
-
-
-def test_a_size_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(casts, "_free_bytes", lambda: 1000)
-    assert casts.measure((Case("f32", "f16"),), [1 << 20], 1) == []
-
-
-def test_all_pairs_of_all_targets_in_both_directions() -> None:
-    pairs = {(case.src, case.dst) for case in target_pairs()}
-    assert {("f32", "hif8"), ("hif8", "f32"), ("f32", "bf16"), ("i4", "f16")} <= pairs
-    assert all((dst, src) in pairs for src, dst in pairs)
-    for case in (*HEADLINE, *MODES, *target_pairs()):
-        assert source_codes(case, 100).shape == (100,)
-
-
-def test_libraries_do_the_same_cast() -> None:
-    """What is timed beside castsim gives castsim's values, where the library has the semantics."""
-    for case in (Case("f32", "e4m3fn"), Case("f32", "hif8"), Case("f16", "i8"), Case("i8", "f16"), Case("hif8", "f32")):
-        codes, (src, dst) = source_codes(case, 500), case.formats
-        codes = codes[np.isfinite(decode_to_float64(codes, src))]
-        found = array_library(case, codes)
-        assert found is not None
-        theirs = np.asarray(found[1]()).view(code_dtype(dst))
-        assert np.array_equal(theirs, convert_codes(codes, src, dst, case.policy)), case
-
-
-def test_quartiles_and_turns() -> None:
-    assert quartiles(np.arange(5.0)).median == 2
-    taken = round_robin({"one": lambda: None, "two": lambda: None}, 3)
-    assert {name: times.shape for name, times in taken.items()} == {"one": (3,), "two": (3,)}
-    assert markdown([]).startswith("| cast |")
 
 
 def calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, work: Callable[[], object]) -> int:
