@@ -28,20 +28,13 @@ def results(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
     return document_of(capsys, "cast", *argv)["results"]
 
 
-def test_the_shape_of_the_document(capsys: Capture) -> None:
-    document = document_of(capsys, "cast", "f32", "f16", "1.5")
-    assert list(document) == ["schema_version", "results", "differences", "skipped", "warnings", "specifications"]
-    assert document["specifications"] == []
-    (row,) = document["results"]
+def test_a_row_has_the_cast_and_its_outcome(capsys: Capture) -> None:
+    (row,) = results(capsys, "f32", "f16", "1.5")
     assert row == {
         "target": None, "forms": [], "rounding": "rint", "overflow": "special", "saturation": None,
         "input_bits": "0x3fc00000", "output_bits": "0x3e00", "value": 1.5, "inexact": False, "outcome": "exact",
         "ulps_from_abstract": 0, "accepted_by": {},
     }  # fmt: skip
-    assert list(row) == [
-        "target", "forms", "rounding", "overflow", "saturation", "input_bits", "output_bits", "value", "inexact",
-        "outcome", "ulps_from_abstract", "accepted_by",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

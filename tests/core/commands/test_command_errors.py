@@ -285,6 +285,8 @@ def test_programs(text: str, code: int, place: str, message: str, tmp_path: Path
         ("--in x=zeros --max-cycles 100", 1, "cycle limit of 100 reached"),
         ("--in x=zeros --max-cycles 100 --engine event", 1, "cycle limit of 100 reached"),
         ("--timing-only --in z=zeros", 2, "no tensor argument 'z'"),
+        ("--in x=zeros --out=", 2, "--out needs a folder name"),
+        ("--in x=zeros --out y=y.npy", 2, "needs a folder"),
     ],
 )  # fmt: skip
 def test_options_of_a_program(extra: str, code: int, message: str, tmp_path: Path, capsys: Capture) -> None:
@@ -435,12 +437,6 @@ def test_options_that_mean_nothing_for_assembly(words: str, tmp_path: Path, caps
     path = file_of(tmp_path / "k.tpc", ASSEMBLY)
     code, err = refusal(capsys, "run", str(path), *words.split())
     assert (code, "applies only to tile programs" in err) == (2, True), err
-
-
-@pytest.mark.parametrize(("out", "what"), [("", "--out needs a folder name"), ("y=y.npy", "needs a folder")])
-def test_an_output_folder_needs_a_name(tmp_path: Path, capsys: Capture, out: str, what: str) -> None:
-    code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", out)
-    assert (code, what in err) == (2, True), err
 
 
 def test_a_number_beyond_the_type_of_its_argument(tmp_path: Path, capsys: Capture) -> None:

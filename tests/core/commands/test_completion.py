@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
-import tomllib
 from pathlib import Path
 
 import pytest
-from kit.measured_record import MEASURED, read, rows
 from kit.paths import PROGRAMS, ROOT
 
 from castsim import __version__
@@ -154,11 +150,6 @@ def test_the_page_is_what_the_parsers_say(capsys: Capture, monkeypatch: pytest.M
     assert capsys.readouterr().out == PAGE.read_text(), "castsim manual > docs/man/castsim.1"
 
 
-def test_the_page_is_installed() -> None:
-    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["data-files"]
-    assert built == {"share/man/man1": ["docs/man/castsim.1"]}
-
-
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
 def test_the_page_is_set_without_a_warning() -> None:
     done = subprocess.run(
@@ -172,19 +163,6 @@ def test_the_page_is_set_without_a_warning() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- short ways
-
-
-@pytest.mark.parametrize(
-    ("words", "begins"),
-    [([], "usage: castsim "), (["-V"], f"castsim {__version__}\n"), (["help", "cast"], "usage: castsim cast ")],
-)
-def test_python_m_castsim(words: list[str], begins: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "castsim", *words],
-        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "COLUMNS": "80"},
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(begins)
 
 
 # ------------------------------- grammars and extension under `docs/editors/`: what the tables give, what programs have
@@ -254,18 +232,3 @@ def test_launches_have_the_attributes_that_the_adapter_reads() -> None:
     read = (ROOT / "simulator" / "tools" / "debugger" / "debug_adapter.py").read_text(encoding="utf-8")
     attributes = debugger["configurationAttributes"]["launch"]["properties"]
     assert [name for name in attributes if f'"{name}"' not in read] == []
-
-
-def test_edits_in_long_texts_are_answered_within_the_limit() -> None:
-    """As measured by `tests/benchmarks/editing.py`: 10,000 lines, 200 ms at the median."""
-    found = rows(read(MEASURED / "editing.json")["tables"][0])
-    assert len(found) == 3
-    assert all(row["lines"] >= 9_990 and row["median ms"] < 200 for row in found)
-
-
-def test_names_and_colours_in_long_texts_are_found_within_the_limits() -> None:
-    """As measured by `tests/benchmarks/navigation.py`: the server's own time, 99th percentile of each question."""
-    found = rows(read(MEASURED / "navigation.json")["tables"][0])
-    assert {row["question"] for row in found} == {"definition", "references", "colours", "colours that changed"}
-    assert len(found) == 12
-    assert all(row["lines"] >= 9_990 and row["own 99 % ms"] <= row["limit ms"] for row in found)

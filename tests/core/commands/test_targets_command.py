@@ -13,12 +13,11 @@ from kit.command_output import document_of, out_of
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.targets import _inside, key_text, template
 from castsim.isa.formats import FORMATS, format_named
 from castsim.reports.pages.answer_pages import target_page
 from castsim.reports.pages.blocks import Folded, Page, PageTable
 from castsim.reports.pairs import pair_detail, pair_rows
-from castsim.targets.description import Table, TargetHeader, with_options
+from castsim.targets.description import with_options
 from castsim.targets.loader import SHIPPED, load_target, target_names
 
 
@@ -178,27 +177,6 @@ def test_a_template_is_the_chip_itself(name: str, tmp_path: Path, capsys: pytest
     chip.write_text(changed)
     assert load_target(chip).name == "mine"
     assert load_target(chip).options == load_target(name).options
-
-
-def test_every_key_of_a_template_has_a_comment() -> None:
-    load_target("a5"), load_target("a2a3"), load_target("gaudi2")
-    models = [model for model in _below(TargetHeader) if model.__module__.startswith("castsim")]
-    assert len(models) >= 3
-    for model in models:
-        for key in model.model_fields:
-            assert key_text(model, key) or _inside(model, key) is not None, (model, key)
-    lines = template("a5").splitlines()
-    for key in ("name", "megahertz", "source", "capacity_bytes", "startup_cycles", "note"):
-        first = next(number for number, line in enumerate(lines) if line.startswith(f"{key} = "))
-        assert lines[first - 1].startswith("# "), key
-    status = " ".join(line.removeprefix("# ") for line in lines).partition("status = ")[0]
-    assert "vendor-model: An assumption of the vendor's own cost model" in status
-
-
-def _below(model: type[Table]) -> Iterator[type[Table]]:
-    for each in model.__subclasses__():
-        yield each
-        yield from _below(each)
 
 
 def test_the_formats_have_the_limits_of_their_documents(capsys: Capture) -> None:

@@ -15,17 +15,15 @@ import numpy as np
 import pytest
 from kit.command_output import out_of
 from kit.paths import PROGRAMS, ROOT
-from kit.work_model import TARGETS
 
 from castsim.__main__ import main
 from castsim.commands.feature import feature_of
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.formats import format_named
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports import sections
 from castsim.reports.documents import ABSENT, Keys, json_of, says
-from castsim.reports.run_findings import DOCUMENTED, PRINTED, section
-from castsim.reports.run_report import ReportSection
+from castsim.reports.run_findings import PRINTED
 from castsim.targets.loader import load_target
 
 NAMES = (*PRINTED, *sections.further_reports())
@@ -108,28 +106,6 @@ def test_run_lists_the_reports_that_there_are(with_casts, capsys):
     assert "kernel, made_up_casts" in " ".join(parser.format_help().split())
     assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--report", "casts"]) == 2
     assert "legal: run, full, kernel, made_up_casts" in capsys.readouterr().err
-
-
-def test_every_name_is_of_a_section():
-    """A name without a section would only fail in some run."""
-    assert sections.further_reports() == ("kernel",)
-    assert all(isinstance(section(name), ReportSection) for name in NAMES)
-
-
-def test_sections_with_data_are_those_documented():
-    assert {name for name in PRINTED if section(name).keys is not Keys} == set(DOCUMENTED)
-    assert len(set(NAMES)) == len(NAMES)
-    assert len(set(DOCUMENTED)) == len(DOCUMENTED)
-
-
-def test_the_options_of_sections_are_options_of_run():
-    parser = OptionParser()
-    feature_of("run").declare(parser)
-    known = {option for action in parser._actions for option in action.option_strings}
-    named = [option for name in NAMES for option in section(name).options]
-    assert set(named) <= known
-    assert len(set(named)) == len(named)
-    assert {"--lint", "--what-if", "--show-sync", "--races"} <= set(named)
 
 
 # ---------------------------------------------------------------------------------------------- JSON of classes of keys
@@ -247,29 +223,9 @@ def test_the_text_marks_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert "values not bit-exact: trowsum f32: order of the sum within a row is assumed" in text
 
 
-def test_programs_of_casts_say_nothing_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--in", "src=random:0"]) == 0
-    assert "not validated" not in capsys.readouterr().out
-
-
 def test_validated_are_the_operations_with_published_cycles() -> None:
     with (ROOT / "targets" / "a2a3_measured_operations.csv").open() as file:
         published = {(row["op"].lower(), row["src"]) for row in csv.DictReader(file)}
     published = {(op, element) for op, element in published if op in VECTOR_OPERATIONS}
     target = load_target("a2a3")
     assert {(rule.mnemonic, element) for rule in target.tile_operations for element in rule.validated} == published
-
-
-def test_what_is_approximate() -> None:
-    """Divisions, powers, exponentials, logarithms, reciprocal roots; sums and products along a row; nothing else."""
-    for name in TARGETS:
-        for rule in load_target(name).tile_operations:
-            operation = VECTOR_OPERATIONS[rule.mnemonic]
-            doubtful = operation.function in (
-                "div", "recip", "exp", "expdif", "log", "rsqrt", "shl", "shr", "rem", "fmod", "axpy", "addc", "madd",
-                "maddrelu", "pow",
-            )  # fmt: skip
-            arguments = (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.PART_ARGUMENT)
-            doubtful |= operation.kind in (*arguments, Kind.SORT, Kind.MERGE)
-            doubtful |= rule.mnemonic in ("trowsum", "trowprod")
-            assert (rule.approximate is not None) == doubtful, rule.mnemonic

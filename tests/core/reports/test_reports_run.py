@@ -22,11 +22,10 @@ from castsim.execution.tree import Access, Block, BufferUse, GlobalSpace, Instru
 from castsim.isa.errors import ReadError, Span
 from castsim.reports.numbers import doubtful_facts, duration, facts_of
 from castsim.reports.progress import ProgressBar, RunProgress, operation_count
-from castsim.reports.run_report import RunReport
 from castsim.running.cycle_evidence import Standing, fact_at, sensitivities, trust_of
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, bookkeeping, inserted, run, run_loaded, source_lines
-from castsim.targets.description import SourceKind, Status, watched, with_facts, with_options
+from castsim.targets.description import SourceKind, Status, with_facts, with_options
 from castsim.targets.loader import Target, load_target, residuals_of
 
 A2A3 = load_target("a2a3")
@@ -134,11 +133,6 @@ def test_buffer_use_follows_loops_down_and_ignores_other_spaces() -> None:
     assert buffer_use(tree(), A2A3) == ()
 
 
-def test_buffer_use_of_a_program(tmp_path: Path) -> None:
-    (use,) = RunReport.of(ran(tmp_path), {}).buffers
-    assert (use.start, use.end) == (0, 4 * 64 * 4 + 4 * 64 * 2)  # the f32 tile, the f16 tile behind it
-
-
 # --------------------------------------------------------------------------------------------- facts and options
 
 
@@ -171,14 +165,6 @@ def test_with_options_refuses(values: dict[str, int | str]) -> None:
     with pytest.raises(ReadError) as caught:
         with_options(A2A3, values)
     assert caught.value.legal
-
-
-def test_watched_targets_note_what_is_read() -> None:
-    read: set[str] = set()
-    target = watched(A2A3, read)
-    assert (target == A2A3, read) == (True, set())
-    target.option("store_gap")
-    assert read == {"store_gap"}
 
 
 # ------------------------------------------------------------------------------------------------------- the text
@@ -232,16 +218,6 @@ def test_operations_are_counted_with_their_loops(tmp_path: Path) -> None:
     assert operation_count(result.loaded.tree.root) == len(result.timing.operations)
 
 
-def test_following_a_run_changes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(tmp_path, LOOP)
-    alone = out_of(capsys, ["run", path, "--timing-only"])
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 0.0)
-    assert out_of(capsys, ["run", path, "--timing-only"]) == alone
-
-
 def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 3600.0)
     bar = ProgressBar("values")
@@ -285,13 +261,6 @@ def test_what_is_no_bottleneck_has_no_share(capsys: pytest.CaptureFixture[str]) 
     assert "%" not in next(line for line in found if line.startswith("empty "))
     assert "%" not in next(line for line in found if line.startswith("barrier "))
     assert next(line for line in found if line.startswith("flag wait ")).count("%") == 2
-
-
-def test_thousands_are_separated(capsys: pytest.CaptureFixture[str]) -> None:
-    found = lines_of(capsys, str(PROGRAMS / "kernels" / "rms_norm_a5.pto"), "--timing-only", "--arg", "eps=1e-6")
-    cycles = document_of(capsys, "run", str(PROGRAMS / "kernels" / "rms_norm_a5.pto"), "--arg", "eps=1e-6",
-                         "--timing-only")["total_cycles"]  # fmt: skip
-    assert cycles >= 1000 and f": {cycles:,} cycles = " in " ".join(found)
 
 
 KERNELS = (

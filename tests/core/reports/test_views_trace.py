@@ -216,14 +216,6 @@ def test_buffer_counter_adds_up(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------------- bad input
 
 
-def test_a_refused_window_leaves_no_file(tmp_path: Path) -> None:
-    path = file_of(tmp_path / "trace.json", "before")
-    program = str(PROGRAMS / "f32_to_f16.pto")
-    assert main(["run", program, "--timing-only", "--trace", str(path), "--window", "0:99999"]) == 2
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_links_are_written_through(tmp_path: Path) -> None:
     """A link stays one; what it points to, there already or not, gets the trace."""
     program = str(PROGRAMS / "f32_to_f16.pto")
