@@ -324,7 +324,7 @@ def examples() -> list[str]:
 @pytest.mark.parametrize("line", examples())
 def test_examples_of_the_help_are_understood(line: str) -> None:
     """Those of the pages run in `tests/project/test_docs.py`."""
-    command_line.parse(shlex.split(line.partition(" > ")[0]))
+    command_line.parse(shlex.split(re.split(" [<>] ", line)[0]))
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
