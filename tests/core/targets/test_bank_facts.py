@@ -258,15 +258,6 @@ def test_a_target_without_such_a_limit_says_what_it_has(capsys):
     assert "deep-global-queue" in said
 
 
-@pytest.mark.parametrize("name", ["a2a3", "a5"])
-def test_facts_must_be_what_they_can_be(name, tmp_path, capsys):
-    wrong = {"a2a3": 'exclusive_banks = "often"', "a5": "writes_per_group = 0"}[name]
-    file = tmp_path / "edited.toml"
-    file.write_text(f'base = "{name}"\n[banks]\n{wrong}\n')
-    assert main(["targets", str(file)]) == 2
-    assert wrong.split(maxsplit=1)[0] in capsys.readouterr().err
-
-
 # ------------------------------------------------------------------------------------------------------- estimates
 
 SHAPES = ((1, 64, 64), (3, 192, 192), (20, 704, 704), (90, 192, 256), (150, 64, 256))

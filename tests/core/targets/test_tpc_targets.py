@@ -15,12 +15,10 @@ import castsim
 from castsim import cast
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
-from castsim.isa.formats import FORMATS, Rounding
+from castsim.isa.formats import Rounding
 from castsim.isa.tpc.forms import Feature
 from castsim.machines.mechanisms import compute_of, lowerer_of
-from castsim.targets.description import Fact, Table
 from castsim.targets.loader import SHIPPED, load_target
-from castsim.targets.vliw import VliwTarget
 
 PAIRS = table("tpc_convert_pairs.csv")
 INTEGER_PAIRS = table("tpc_convert_int_pairs.csv")
@@ -71,45 +69,6 @@ def test_integer_converts_are_the_published_rows(generation: str) -> None:
     read += [lambda row: number(row["lane_sel_max"]), lambda row: split(row["num_lanes_options"])]
     read += [lambda row: tuple(SHIFT_FORMATS[kind] for kind in split(row["shift_operand_type"]))]
     checked(generation, INTEGER_PAIRS, found, *read)
-
-
-def elements(row: dict[str, str]) -> tuple[str, str]:
-    """What the published element counts should be, from widths and lanes alone."""
-    if row["unit"] == "spu":
-        return "1", "1"
-    lanes = {name: 2048 // FORMATS[row[name]].bits for name in ("src", "dst")}
-    ratio = max(lanes.values()) // min(lanes.values())
-    if ratio == 1:
-        return str(lanes["src"]), str(lanes["dst"])
-    narrow, wide = max(lanes.values()), min(lanes.values())
-    down = lanes["src"] < lanes["dst"]
-    single = (str(wide), f"{wide} of {narrow}") if down else (f"every {ratio}-th of {narrow}", str(wide))
-    group = f"{narrow} ({ratio} VRF)"
-    every = (group, str(narrow)) if down else (str(narrow), group)
-    forms = [
-        (name, pair)
-        for name, pair in (("single", single), ("all", every))
-        if f"{name}_lane" in row["num_lanes_options"] or (name == "single" and not row["num_lanes_options"])
-    ]
-    return tuple(" / ".join(f"{name}: {pair[side]}" for name, pair in forms) for side in (0, 1))  # type: ignore[return-value]
-
-
-@pytest.mark.parametrize("row", [*PAIRS, *INTEGER_PAIRS], ids=lambda row: "-".join(list(row.values())[:3]))
-def test_element_counts_follow_from_widths(row: dict[str, str]) -> None:
-    """The columns that the descriptions leave out hold nothing that the others do not say."""
-    assert (row["elems_in"], row["elems_out"]) == elements(row)
-
-
-@pytest.mark.parametrize(
-    ("generation", "vector", "scalar", "integer"),
-    [("goya", 18, 17, 6), ("gaudi", 23, 23, 6), ("gaudib", 25, 23, 6), ("greco", 45, 44, 8), ("gaudi2", 112, 113, 8)],
-)
-def test_counts_of_tpc_md_section_2_1(generation: str, vector: int, scalar: int, integer: int) -> None:
-    chip = target(generation)
-    assert len(chip.casts) == vector
-    assert len(chip.converts) - vector == scalar
-    for unit in ("vpu", "spu"):
-        assert sum(row.unit == unit for row in chip.integer_converts) == integer
 
 
 MEANINGS = {
@@ -192,22 +151,6 @@ def test_features(generation: str) -> None:
     assert set().union(*map(features, FEATURES)) == {feature.value for feature in Feature}
 
 
-def facts(value: object) -> list[Fact]:
-    """All facts below a loaded table."""
-    found: list[Fact] = [value] if isinstance(value, Fact) else []
-    below = value.values() if isinstance(value, dict) else vars(value).values() if isinstance(value, Table) else ()
-    for item in below:
-        found.extend(facts(item))
-    return found
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_every_fact_has_a_source(generation: str) -> None:
-    found = facts(target(generation))
-    assert len(found) > 40
-    assert all(fact.source.strip() for fact in found)
-
-
 def test_every_shipped_table_is_used() -> None:
     """By a description, the loader of what the compiler knows beyond the instruction set, or the reader of TPC-C."""
     readers = [*(SHIPPED / f"{generation}.toml" for generation in GENERATIONS), *SHIPPED.glob("tpc_*.py")]
@@ -224,13 +167,6 @@ def mine(folder: Path, change: str, base: str = "gaudi2") -> Path:
     path = folder / "mine.toml"
     path.write_text(f'base = "{base}"\nname = "mine"\n{change}', encoding="utf-8")
     return path
-
-
-def test_a_user_may_inherit_and_change_a_fact(tmp_path: Path) -> None:
-    chip = load_target(mine(tmp_path, '[jump_rules]\ndelay_bundles = 2\nsource = "mine"\nstatus = "assumed"\n'))
-    assert isinstance(chip, VliwTarget)
-    assert chip.jump_rules.delay_bundles == 2
-    assert chip.converts == target("gaudi2").converts
 
 
 @pytest.mark.parametrize(
