@@ -58,12 +58,10 @@ class Round:
 
     def one(self) -> bytes:
         """Return the next input."""
-        rng = self.rng
+        rng, grammar = self.rng, self.reader.grammar
         kind = rng.randrange(8)
-        if kind < 2:
-            return self.reader.grammar(rng)
-        if kind == 2:
-            return self.mutator.mutated(self.reader.grammar(rng))
+        if grammar is not None and kind < 3:
+            return grammar(rng) if kind < 2 else self.mutator.mutated(grammar(rng))
         if kind < 5 and self.kept:
             return self.mutator.mutated(rng.choice(self.kept))
         return self.mutator.mutated(rng.choice(self.seeds))

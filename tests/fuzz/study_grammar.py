@@ -253,12 +253,6 @@ def trace(rng: Random) -> bytes:
     return json.dumps(changed(rng, trace_seeds())).encode()
 
 
-_CELLS = (
-    "", "0", "1", "-1", "1.5", "x", "9" * 30, '"', '"1,2"', "f32", "true", "dn", "1D", "16777216", "\x00", "TADD",
-    "vadd a",
-)  # fmt: skip
-
-
 @cache
 def _tables() -> tuple[tuple[str, ...], ...]:
     """The first rows of the shipped tables of measurements."""
@@ -268,28 +262,6 @@ def _tables() -> tuple[tuple[str, ...], ...]:
     )
 
 
-def measurements(rng: Random) -> bytes:
-    """A table of measured cycles with cells of other kinds."""
-    head, *held = rng.choice(_tables())
-    lines = [row.split(",") for row in (head, *rng.sample(held, min(len(held), rng.randint(0, 3))))]
-    for _ in range(rng.choice((0, 1, 1, 2))):
-        line = rng.choice(lines)
-        line[rng.randrange(len(line))] = rng.choice(_CELLS)
-    return "\n".join([*(",".join(line) for line in lines), ""]).encode()
-
-
 def measurements_seeds() -> tuple[bytes, ...]:
     """The first rows of each shipped table."""
     return tuple("\n".join(table).encode() for table in _tables())
-
-
-def lookup_table(rng: Random) -> bytes:
-    """Eight numbers, or others."""
-    words = (
-        "0", "1", "-1", "0.5", "1e30", "nan", "inf", "0x7f", "0x", "1_0", "x", "", '"', "9" * 40, "1e999999", "\x00",
-    )  # fmt: skip
-    likely = rng.random() < 0.6
-    cells = [
-        rng.choice(words[:4] if likely else words) for _ in range(8 if rng.random() < 0.8 else rng.choice((0, 1, 7, 9)))
-    ]
-    return rng.choice((",", "\n", ", ")).join(cells).encode()

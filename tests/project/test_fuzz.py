@@ -57,8 +57,13 @@ def test_what_was_found_stays_mended(name: str, path) -> None:
 )  # fmt: skip
 @given(rng=st.randoms(use_true_random=False))
 def test_grammars_under_hypothesis(name: str, rng: Random) -> None:
-    """A failure comes out as the smallest text of the grammar."""
-    judge(READERS[name].read, READERS[name].grammar(rng), placed=READERS[name].placed, seconds=30)
+    """A failure comes out as the smallest text of the grammar, or the smallest change of a seed."""
+    reader = READERS[name]
+    if reader.grammar is None:
+        data = Mutator(rng, reader.seeds(), text=reader.text).mutated(rng.choice(reader.seeds()))
+    else:
+        data = reader.grammar(rng)
+    judge(reader.read, data, placed=reader.placed, seconds=30)
 
 
 @pytest.mark.parametrize("name", engines.MECHANISMS)
