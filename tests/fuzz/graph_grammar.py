@@ -1,4 +1,4 @@
-"""Random ONNX models and TOSA texts."""
+"""Random ONNX models."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ _OPERATORS = (
     "If",
 )  # fmt: skip
 _INPUTS = {"CastLike": 2, "QuantizeLinear": 2, "DequantizeLinear": 2, "Add": 2, "Sub": 2, "Mul": 2, "Div": 2}
-_ELEMENTS = (
-    "f32", "f16", "bf16", "i8", "i16", "i32", "i64", "i1", "f8E4M3FN", "f8E5M2", "i48", "i4", "f64", "u8", "index",
-)  # fmt: skip
-_EXTENTS = ("1", "2", "4", "16", "64", "?", "0", "-1", "*", "99999999999")
 
 
 def onnx(rng: Random) -> bytes:
@@ -49,43 +45,3 @@ def onnx(rng: Random) -> bytes:
     return bytes(
         helper.make_model(graph, opset_imports=[opset], ir_version=rng.choice((10,) * 20 + (3, 99))).SerializeToString()
     )
-
-
-def _type(rng: Random) -> str:
-    few = rng.random() < 0.9
-    extents = ["4", "16"] if few else [rng.choice(_EXTENTS) for _ in range(rng.choice((0, 1, 2, 2)))]
-    return f"tensor<{'x'.join([*extents, rng.choice(_ELEMENTS[:6] if few else _ELEMENTS)])}>"
-
-
-def tosa(rng: Random) -> bytes:
-    """A function of casts, rescales and constants."""
-    known, lines = [("%arg0", _type(rng))], []
-    signature = known[0][1]
-    for number in range(rng.randint(1, 5)):
-        name, kind, (given, its) = f"%{number}", _type(rng), rng.choice(known)
-        match rng.randrange(5):
-            case 0:
-                lines.append(f"{name} = tosa.cast {given} : ({its}) -> {kind}")
-            case 1:
-                lines.append(f'{name} = "tosa.cast"({given}) : ({its}) -> {kind}')
-            case 2:
-                number_ = rng.choice(("0", "-5", "1.5", "[1, 2, 3]", '"0xFF"', "true", "[[1], [2]]", "9" * 30))
-                lines.append(f'{name} = "tosa.const"() <{{values = dense<{number_}> : {kind}}}> : () -> {kind}')
-            case 3:
-                flags = ", ".join(
-                    f"{word} = {rng.choice(('true', 'false'))}"
-                    for word in ("scale32", "per_channel", "input_unsigned", "output_unsigned")
-                )
-                values = [rng.choice(known) for _ in range(4)]
-                mode = rng.choice(("SINGLE_ROUND", "DOUBLE_ROUND", "INEXACT_ROUND", "X"))
-                lines.append(
-                    f"{name} = tosa.rescale {given}, {', '.join(one for one, _ in values)} {{{flags}, "
-                    f"rounding_mode = {mode}}} : ({', '.join([its, *(one for _, one in values)])}) -> {kind}"
-                )
-            case _:
-                operator = rng.choice(("abs", "add", "reshape", "clamp", "exp", "x"))
-                lines.append(f"{name} = tosa.{operator} {given} : ({its}) -> {kind}")
-        known.append((name, kind))
-    last, kind = known[-1]
-    head = f"func.func @main(%arg0: {signature}) -> {kind} {{"
-    return "\n".join([head, *lines, f"return {last} : {kind}", "}", ""]).encode()

@@ -207,7 +207,7 @@ READERS: dict[str, Reader] = {
     "onnx": Reader(
         read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False
     ),
-    "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, (f"{_GRAPHS}/tosa_*.py",)),
+    "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), None, (f"{_GRAPHS}/tosa_*.py",)),
     "target": Reader(
         read_target, file_grammar.target_seeds, None,
         ("targets/loader.py", "targets/csv_tables.py", "targets/loader.py", "targets/description.py"),
@@ -233,7 +233,7 @@ READERS: dict[str, Reader] = {
         ("simulator/tools/traces/command.py",),
     ),
     "sweep": Reader(
-        study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
+        study_readers.read_sweep, study_grammar.sweep_seeds, None,
         (f"{_SWEEPS}/specification.py", f"{_SWEEPS}/points.py", "isa/value_expressions.py",
          "isa/value_expressions.py"),
     ),

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PROGRAM = str(seeds.ROOT / "programs" / "tuning" / "f32_to_bf16_tiles.pto")
-_RANGES = (
-    "8", "[8, 16]", '"8..64"', '"8..64:8"', '"8..64*2"', "{ from = 8, to = 64, step = 8 }",
-    "{ from = 1, to = 9, times = 2 }",
-)  # fmt: skip
-_ODD = (
-    "0", "-1", "1.5", '"x"', "true", "[]", "{}", "1e400", "nan", "1979-05-27", "9223372036854775807", "[[8]]", '[""]',
-    '"8..1"', '"8..9:0"', '"1..9999999999999999999"', '"1..100000*1"', "[8, 8, 8]", '"default"',
-    "{ from = -9223372036854775808, to = 9223372036854775807 }", "{ from = 1, to = 9, step = 0 }",
-    "{ from = 1, to = 1000000000, times = 2 }", "[{ from = 1, to = 3 }, 7]",
-)  # fmt: skip
-_FORMATS = ("f32", "f16", "bf16", "i8", "e4m3fn", "hif8")
 _WHERE = (
     "rows * cols > 4096", "rows == 8", "cols % rows == 0 and rows > 1", "min(rows, cols) < 16", "src == 'f32'", "1",
     "rows / 2", "rows // (cols - 64)", "rows ** 9", "x > 1", "args.R * args.C > 64", "not", "rows.cols", "src < rows",
@@ -37,44 +26,11 @@ _WHERE = (
 )  # fmt: skip
 
 
-def sweep(rng: Random) -> bytes:
-    """A specification: most of its values can be, some cannot."""
-    kind = rng.choice(("cast", "cast", "program"))
-    mode = "simulate" if kind == "program" else rng.choice(("estimate", "simulate"))
-    odd = rng.random() < 0.5
-
-    def number() -> str:
-        return rng.choice(_ODD if odd and rng.random() < 0.3 else _RANGES)
-
-    def words(legal: tuple[str, ...]) -> str:
-        if odd and rng.random() < 0.2:
-            return rng.choice(_ODD)
-        found = [f'"{rng.choice(legal)}"' for _ in range(rng.choice((1, 1, 2, 3)))]
-        return found[0] if len(found) == 1 else f"[{', '.join(found)}]"
-
-    lines = ["[sweep]", f'kind = "{kind}"', f'mode = "{mode}"', "[grid]", f"target = {words(('a2a3', 'a5', 'gaudi2'))}"]
-    if kind == "cast":
-        lines += [f"src = {words(_FORMATS)}", f"dst = {words(_FORMATS)}", f"rows = {number()}", f"cols = {number()}"]
-        extra = (f"row_stride = {number()}", f"rounding = {words(('rint', 'floor', 'odd'))}",
-                 f"saturation = {words(('on', 'off', 'default'))}")  # fmt: skip
-    else:
-        lines.append(f"program = {words((_PROGRAM, 'nothing.pto') if odd else (_PROGRAM,))}")
-        extra = (f"args.R = {number()}", f"args.C = {number()}", f"option.vector_head = {words(('idle', 'always'))}")
-    lines += [each for each in extra if rng.random() < 0.4]
-    if odd and rng.random() < 0.3:
-        lines.insert(
-            rng.randrange(len(lines)),
-            rng.choice(("x = 1", "[grid]", "rows = 8", "[sweep.x]", "[[grid]]", '"" = 1', "kind = 1")),
-        )
-    for _ in range(rng.choice((0, 0, 1, 1, 2))):
-        lines += ["[[exclude]]", f'where = "{rng.choice(_WHERE)}"' if rng.random() < 0.7 else f"rows = {number()}"]
-    return "\n".join([*lines, ""]).encode()
-
-
 def sweep_seeds() -> tuple[bytes, ...]:
-    """The specifications among the sample programs."""
-    return tuple(each.replace(b"../tuning", str(seeds.ROOT / "programs" / "tuning").encode())
-                 for each in seeds.files(".toml", seeds.ROOT / "programs" / "sweeps"))  # fmt: skip
+    """The specifications among the sample programs, and the first of them with conditions of all kinds."""
+    own = [each.replace(b"../tuning", str(seeds.ROOT / "programs" / "tuning").encode())
+           for each in seeds.files(".toml", seeds.ROOT / "programs" / "sweeps")]  # fmt: skip
+    return (*own, *(own[0] + f'\n[[exclude]]\nwhere = "{where}"\n'.encode() for where in _WHERE))
 
 
 @cache

@@ -61,7 +61,6 @@ def test_small_run_of_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_rows_in_any_order_give_the_same(target: str, tmp_path: Path) -> None:
-    """The residual sum is one rounding of the product and the sum each, whatever order the rows are taken in."""
     rng = np.random.default_rng(0)
     shape = (32, prefill.COLUMNS)
     x = (rng.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)

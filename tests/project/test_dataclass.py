@@ -8,7 +8,7 @@ import inspect
 import pickle
 import subprocess
 import sys
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
@@ -65,14 +65,6 @@ def derived(decorate: Any) -> type:
     return Derived
 
 
-def single(decorate: Any) -> type:
-    @decorate
-    class Single:
-        a: int
-
-    return Single
-
-
 def empty(decorate: Any) -> type:
     @decorate
     class Empty:
@@ -121,7 +113,7 @@ def generic(decorate: Any) -> type:
     return Holder
 
 
-CLASSES = (plain, derived, single, empty, own_methods, own_equality, generic)
+CLASSES = (plain, derived, empty, own_methods, own_equality, generic)
 CALLS: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
     ((), {}),
     ((1,), {}),
@@ -255,18 +247,6 @@ def test_super_without_arguments_works_in_a_class_with_slots() -> None:
     assert (type(Derived.of(1)), Derived.of(1).doubled) == (Derived, 5)
 
 
-def test_an_abstract_method_still_has_to_be_declared() -> None:
-    @dataclass(slots=True)
-    class Base(ABC):
-        a: int
-
-        @abstractmethod
-        def work(self) -> None: ...
-
-    with pytest.raises(TypeError, match="abstract"):
-        Base(1)  # type: ignore[abstract]
-
-
 def test_a_mutable_default_is_refused() -> None:
     with pytest.raises(ValueError, match="default_factory"):
 
@@ -282,7 +262,6 @@ def test_what_is_not_supported_is_refused(kind: str) -> None:
 
 
 def test_a_declaration_compiles_nothing() -> None:
-    """Neither `exec` nor `compile` runs until an object of a class has often been built."""
     script = (
         "import builtins, sys; from castsim.isa.dataclass import dataclass, CALLS_UNCOMPILED; ran = []\n"
         "sys.addaudithook(lambda event, about: ran.append(event) if event in ('compile', 'exec') else None)\n"

@@ -123,7 +123,6 @@ def test_data_files_are_as_they_are_now_and_linked(name):
 
 
 def test_all_pages_together_stay_short():
-    """The count includes generated parts; long tables are data files, which the site shows as tables."""
     every = (ROOT / "README.md", *DOCS.rglob("*.md"))
     assert sum(len(path.read_text(encoding="utf-8").split()) for path in every) <= 55_000
 

@@ -79,7 +79,6 @@ func.func @k(%x: !pto.ptr<f32>, %s: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 @pytest.mark.parametrize("rows", [16, 5])
 def test_a_column_of_scales_is_told_all_that_it_needs_at_once(rows: int, target: str) -> None:
-    """One round: what the first refusal says is done to tile and view, and nothing is left to say."""
     column = f"!pto.tile_buf<vec, {rows}x1xf32>"
     text = SCALES.replace("COLUMN", column).replace("ROWS", str(rows))
     (found,) = check_text("k.pto", text, target=target)

@@ -57,7 +57,6 @@ def test_what_was_found_stays_mended(name: str, path) -> None:
 )  # fmt: skip
 @given(rng=st.randoms(use_true_random=False))
 def test_grammars_under_hypothesis(name: str, rng: Random) -> None:
-    """A failure comes out as the smallest text of the grammar, or the smallest change of a seed."""
     reader = READERS[name]
     if reader.grammar is None:
         data = Mutator(rng, reader.seeds(), text=reader.text).mutated(rng.choice(reader.seeds()))

@@ -34,7 +34,6 @@ def cast(
 
 @pytest.mark.parametrize(("src", "dst"), [("ui8", "ui32"), ("ui16", "ui32"), ("ui16", "ui8")])
 def test_pairs_of_the_interface(src: str, dst: str) -> None:
-    """Unsigned integers widen unchanged; narrowing clamps, or keeps the low bits with saturation off."""
     top = np.iinfo(NATIVE[src]).max
     values = np.random.default_rng(1).integers(0, top + 1, (2, 128)).astype(NATIVE[src])
     values[0, :6] = 0, 1, 255, top, top // 2 + 1, top - 1

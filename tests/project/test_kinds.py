@@ -9,7 +9,6 @@ import pickle
 import pytest
 from kit.tpc_machine import END, chip, ran
 
-from castsim.execution.tree import GlobalSpace
 from castsim.isa.errors import Span, WarningKind, WarningText, of_kind
 from castsim.isa.formats import Rounding, Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileOperation
@@ -142,11 +141,6 @@ def test_distributions_are_a_mode_and_a_width() -> None:
     assert distribution_of("BLK").mode is DistributionMode.BLK
     with pytest.raises(ValueError, match="NOMODE"):
         distribution_of("NOMODE_B8")
-
-
-def test_a_space_of_global_memory_is_its_own_type_and_the_same_text() -> None:
-    space = GlobalSpace.of("x")
-    assert space == "gm:x" and isinstance(space, GlobalSpace) and hash(space) == hash("gm:x")
 
 
 # ----------------------------------------------------------------------------------------------------------- warnings

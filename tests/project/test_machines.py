@@ -98,7 +98,6 @@ def test_nobody_asks_for_the_class_of_a_target() -> None:
 
 
 def test_nobody_compares_the_words_of_mechanisms() -> None:
-    """They stand in tables, and only the lookup reads those of targets."""
     reading, spelling = set(), set()
     for path in OUTSIDE:
         tree = tree_of(path)
@@ -146,7 +145,6 @@ def test_every_target_finds_its_row(place: str) -> None:
     ("table", "offered"), [(MACHINES, Machine), (PLANNING, Planning), (WRITING, Writing), (PAIRS, PairsReport)]
 )
 def test_a_row_is_complete(name: str, table: MachinePart[Any], offered: type) -> None:
-    """It has all that its room asks of a mechanism."""
     target = load_target(name)
     row = type(machine_of(target)) if table is MACHINES else table.of(target)
     asked = {part for part in (*vars(offered), *offered.__annotations__) if not part.startswith("_")}

@@ -23,7 +23,7 @@ import pytest
 from kit.chromium import NEEDED
 from kit.paths import PROGRAMS, ROOT
 from project import playground_casts
-from project.built_site import build_of_playground, built_playground, built_site, site_with_playground
+from project.built_site import build_of_playground, built_playground, site_with_playground
 
 from castsim.__main__ import main
 from castsim.reports.pairs import pair_rows
@@ -271,19 +271,4 @@ def test_a_page_shows_a_run_and_its_address_keeps_the_program(page: Page) -> Non
     status, _ = page.run()
     assert status.startswith("Exit code 2 ")
     assert "nowhere" in page.text()
-    assert not page.complaints
-
-
-@marked
-def test_the_page_runs_no_samples_without_numpy_and_says_why(
-    browser: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("mkdocs")
-    shutil.copytree(built_site(tmp_path_factory), tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr(build, "succeeds", lambda *_: False)
-    assert build.main(["--site", str(tmp_path)]) == 0
-    page = Page(browser, tmp_path)
-    assert "runs no samples" in page.tab.inner_text("#playground-app")
-    assert f"npm does not provide pyodide {build.PYODIDE}" in page.tab.inner_text("#playground-app")
-    assert not page.tab.query_selector("#playground-app button")
     assert not page.complaints

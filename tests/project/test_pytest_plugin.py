@@ -49,11 +49,6 @@ def complaint(lines: list[str]) -> str:
     return "\n".join(line.removeprefix("E   ").strip() for line in lines if line.startswith("E   "))
 
 
-def test_the_fixtures_are_listed_with_what_they_do(folder: pytest.Pytester) -> None:
-    done = folder.runpytest_subprocess("--fixtures", "-q")
-    done.stdout.fnmatch_lines(["castsim_cast*", "*Convert values*", "castsim_kernel*", "*Run a kernel*"])
-
-
 def test_the_examples_of_the_page_pass(folder: pytest.Pytester) -> None:
     folder.makepyfile(**{f"test_example_{number}": text for number, text in enumerate(EXAMPLES)})
     folder.runpytest_subprocess("-q").assert_outcomes(passed=4)

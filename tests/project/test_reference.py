@@ -72,7 +72,6 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_link_between_files_leads_somewhere() -> None:
-    """Relative links of all pages, and of the cells of notebooks, hold in the repository, anchors included."""
     followed, dead = 0, []
     for path in (path for path in files() if path.suffix in (".md", ".ipynb")):
         text = path.read_text(encoding="utf-8")

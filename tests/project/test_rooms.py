@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -29,8 +28,6 @@ PICTURE = """
 A room stands above all that it imports, wherever in a file the import stands. Not drawn are the doors.
 """
 
-FEATURES = ("languages", "tools")
-"""The rooms of folders that can be taken out."""
 
 DOORS = {"__init__", "__main__", "testing"}
 """Single files at the top: `import castsim`, the command line, the pytest plugin. They hand on what stands in rooms.
@@ -59,11 +56,6 @@ tools            195  59900
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 
-ONE_IMPORTER = 10
-"""Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
-
-SAME_NAMES = 8
-"""Names, at most, that several files have."""
 
 LONGEST_CHAIN = 26
 """Files, at most, of which each imports the next when it is loaded; those of packages count."""
@@ -124,7 +116,6 @@ def test_the_picture_is_what_the_imports_are() -> None:
 
 
 def test_no_files_import_each_other_in_a_round() -> None:
-    """Not even for type checkers, and wherever in a file the import stands."""
     modules = {module_of(path): path for path in SOURCES}
     order = TopologicalSorter(
         {
@@ -166,43 +157,12 @@ def budget() -> str:
 
 
 def test_rooms_keep_within_their_budgets() -> None:
-    """A room that grows takes something away, or says in its commit why its budget rises."""
     allowed, found = (
         {room: (int(files), int(lines)) for room, files, lines in map(str.split, table.strip().splitlines())}
         for table in (BUDGET, budget())
     )
     assert {*found} == {*allowed}
     assert not {room: own for room, own in found.items() if own[0] > allowed[room][0] or own[1] > allowed[room][1]}
-
-
-def importers() -> dict[str, set[str]]:
-    """Return the modules that import each module."""
-    found: dict[str, set[str]] = {module_of(path): set() for path in SOURCES}
-    for path in SOURCES:
-        for name in imports(path):
-            known = name if name in found else name.rpartition(".")[0]
-            if known in found and known != module_of(path):
-                found[known].add(module_of(path))
-    return found
-
-
-def test_few_modules_are_there_for_one_neighbour() -> None:
-    above, paths = importers(), {module_of(path): path for path in SOURCES}
-    alone = [
-        name
-        for path in SOURCES
-        if path.name != "__init__.py" and room_of(module_of(path)) not in FEATURES
-        for name in [module_of(path)]
-        if [paths[each].parent for each in above[name]] == [path.parent]
-    ]
-    assert len(alone) <= ONE_IMPORTER, alone
-
-
-def test_file_names_say_which_subject() -> None:
-    """But for features, whose folder says it: each has a command, most a report."""
-    core = [path for path in SOURCES if room_of(module_of(path)) not in FEATURES]
-    names = Counter(path.name for path in core if path.name != "__init__.py")
-    assert len([name for name, files in names.items() if files > 1]) <= SAME_NAMES
 
 
 if __name__ == "__main__":

@@ -129,14 +129,6 @@ def test_casts_at_a_glance_answers_a_choice_and_keeps_it_in_the_address(
     assert not complaints
 
 
-def test_the_playground_says_how_to_build_it_where_it_is_not_built(
-    site: Path, page: Any, complaints: list[str]
-) -> None:
-    page.goto((site / "playground.html").as_uri())
-    assert "python docs/playground/build.py" in page.inner_text("#playground-app")
-    assert not complaints
-
-
 @pytest.mark.skipif(
     importlib.util.find_spec("axe_playwright_python") is None, reason="needs axe-playwright-python, of the extra `test`"
 )

@@ -290,7 +290,6 @@ def shown(capsys: Capture, command: str) -> dict[str, str]:
 
 
 def test_the_limits_in_the_help_are_those_that_are_kept(capsys: Capture) -> None:
-    """A declaration may import nothing, so its help spells the numbers out."""
     run, graph = shown(capsys, "run"), shown(capsys, "graph")
     assert [int(number) for number in re.findall(r"\d+", run["--max-walk"])] == [MAX_WALK, MAX_COMPUTED]
     assert [int(number) for number in re.findall(r"\d+", run["--max-statements"])] == [MAX_STATEMENTS]
@@ -323,7 +322,6 @@ def examples() -> list[str]:
 
 @pytest.mark.parametrize("line", examples())
 def test_examples_of_the_help_are_understood(line: str) -> None:
-    """Those of the pages run in `tests/project/test_docs.py`."""
     command_line.parse(shlex.split(re.split(" [<>] ", line)[0]))
 
 

@@ -210,25 +210,3 @@ def scope(language: str, text: str, word: str) -> str:
 )
 def test_words_have_their_scopes(language: str, text: str, word: str, name: str) -> None:
     assert scope(language, text, word) == name
-
-
-def test_the_extension_names_its_files() -> None:
-    package = json.loads((VSCODE / "package.json").read_text(encoding="utf-8"))
-    contributes = package["contributes"]
-    bundled = package["scripts"]["vscode:prepublish"].split()  # esbuild makes `main` of it
-    assert bundled[0] == "esbuild" and f"--outfile={package['main'].removeprefix('./')}" in bundled
-    places = [bundled[1], *(one["path"] for one in contributes["grammars"])]
-    places += [one["configuration"] for one in contributes["languages"]]
-    assert all((VSCODE / place).is_file() for place in places)
-    assert package["version"] == __version__
-    assert [one["scopeName"] for one in contributes["grammars"]] == [
-        json.loads(written(language))["scopeName"] for language in FILES
-    ]
-
-
-def test_launches_have_the_attributes_that_the_adapter_reads() -> None:
-    package = json.loads((VSCODE / "package.json").read_text(encoding="utf-8"))
-    (debugger,) = package["contributes"]["debuggers"]
-    read = (ROOT / "simulator" / "tools" / "debugger" / "debug_adapter.py").read_text(encoding="utf-8")
-    attributes = debugger["configurationAttributes"]["launch"]["properties"]
-    assert [name for name in attributes if f'"{name}"' not in read] == []

@@ -378,7 +378,6 @@ def test_stop_ends_at_the_first(text: str, place: str, tmp_path: Path, capsys: C
 
 
 def test_stop_lets_pass_what_is_no_stale_read(tmp_path: Path) -> None:
-    """Registers that nothing wrote, and reads beside a write in the same bundle."""
     beside = "// castsim: target gaudi2\nld_l_v V0, 0x0; nop; mov V1, V0; nop\n" + END
     for text in (FRESH, beside):
         assert main(["run", assembled(tmp_path, text), "--stale-reads", "stop"]) == 0

@@ -70,10 +70,6 @@ ON_THE_FIRST_SCREEN = """() => [".answer", ".line.strong", "#timeline-lanes"].ma
     "name", ["f32_to_f16_pipelined.pto", "tpc_f32_i32_pipelined_stale_goya.tpc", "f32_to_i8_own_barriers.pto"]
 )
 def test_the_first_screen_has_the_answer(name: str, size: tuple[int, int], browser: Any, tmp_path: Path) -> None:
-    """The sentence, the line that costs most, and the strip of the timeline with at least two of its rows.
-
-    Where changes save cycles, they are there, too.
-    """
     run_page(run_command(PROGRAMS / name), tmp_path, advised="own" in name)
     opened = Opened(browser)
     opened.tab.set_viewport_size({"width": size[0], "height": size[1]})
@@ -145,7 +141,6 @@ def colours(image: Path) -> dict[str, int]:
     ],
 )
 def test_paper_shows_every_chart(name: str, tones: tuple[str, ...], browser: Any, tmp_path: Path) -> None:
-    """Printed by Chromium itself, which waits for nothing: the first page has as much of each cause as the screen."""
     run_page(run_command(PROGRAMS / name), tmp_path)
     opened = Opened(browser)
     opened.go(tmp_path / "page.html")
@@ -358,7 +353,6 @@ MODES = [("light", 1280, "screen"), ("light", 400, "screen"), ("dark", 1280, "sc
 )
 @pytest.mark.parametrize("words", PAGES, ids=lambda words: "-".join(Path(word).name for word in words[:2]))
 def test_axe_finds_nothing(words: list[str], browser: Any, tmp_path: Path) -> None:
-    """Nor does the page scroll sideways or write to the console; its charts are drawn, and what is folded is open."""
     if "RACY" in words:
         words = [words[0], str(racy_program(tmp_path)), *words[2:]]
     _, document, _, _ = run_page(words, tmp_path, advised="barriers" in words[1])
@@ -381,7 +375,6 @@ def test_axe_finds_nothing(words: list[str], browser: Any, tmp_path: Path) -> No
 
 
 def test_a_target_fits_three_screens_and_its_tables_are_sorted_and_searched(opened: Opened, tmp_path: Path) -> None:
-    """By keys alone: the field of the casts, the heading that sorts, the button that shows the others."""
     _, document, _, _ = run_page(["targets", "a5"], tmp_path)
     opened.tab.set_viewport_size({"width": 1280, "height": 800})
     opened.go(tmp_path / "page.html")
@@ -482,32 +475,6 @@ def test_measurements_are_chosen_and_counted(opened: Opened, tmp_path: Path) -> 
     quiet(opened, tmp_path)
 
 
-def test_a_measurement_is_pointed_at_and_selected(opened: Opened, tmp_path: Path) -> None:
-    tab, document = show(opened, ["accuracy", "--target", "a2a3"], tmp_path)
-    choose(tab, "table", "a2a3_measured_casts.csv")
-    host = chart(opened)
-    host.focus()
-    tab.keyboard.press("ArrowRight")
-    detail = tab.locator(".view .detail").inner_text()
-    casts = sorted(document["rows"][:2], key=lambda row: row["measured_cycles"])
-    assert f"measured {casts[0]['measured_cycles']} cycles" in detail
-    error = 100 * (casts[0]["simulated_cycles"] / casts[0]["measured_cycles"] - 1)
-    assert f"simulated {casts[0]['simulated_cycles']}, {error:+.2f} %" in detail
-    assert "public model " in detail
-    tab.keyboard.press("Escape")
-    assert host.get_attribute("data-selected") == ""
-    x, y = (casts[1][name] for name in ("measured_cycles", "simulated_cycles"))
-    at = host.evaluate("(host, at) => echarts.getInstanceByDom(host).convertToPixel({ gridIndex: 0 }, at)", [x, y])
-    box = host.bounding_box()
-    tab.mouse.move(box["x"] + at[0], box["y"] + at[1])
-    tip = tab.locator(".tip").first
-    tip.wait_for(timeout=5000)
-    assert f"measured {x} cycles" in tip.inner_text()
-    tab.mouse.click(box["x"] + at[0], box["y"] + at[1])
-    assert f"measured {x} cycles" in tab.locator(".view .detail").inner_text()
-    quiet(opened, tmp_path)
-
-
 def test_a_cell_tells_its_way_and_where_it_fails(opened: Opened, tmp_path: Path) -> None:
     """Codes of the counterexample are decoded by numpy: u32 as it is read, and the nearest f32."""
     tab, document = show(opened, CONFORM.split(), tmp_path)
@@ -538,19 +505,6 @@ def test_a_cell_tells_its_way_and_where_it_fails(opened: Opened, tmp_path: Path)
     assert [value for value, _ in ends] == [float(np.uint32(bits).view(np.float32)) for _, bits in ends]
     assert float(np.float32(code)) in [value for value, _ in ends]
     assert [step["instruction"] in detail.inner_text() for step in cell["instructions"]]
-    quiet(opened, tmp_path)
-
-
-def test_a_lowered_cast_shows_its_chain_and_its_program(opened: Opened, tmp_path: Path) -> None:
-    tab, document = show(opened, ["lower", "f32", "i16", "--spec", "onnx", "--target", "gaudi"], tmp_path)
-    assert figure(tab, "way") == document["way"]
-    assert float(figure(tab, "cycles per element").split()[0]) == pytest.approx(
-        document["cost"]["cycles_per_element"], rel=1e-5
-    )
-    assert tab.locator("#program code").inner_text() == document["program"].rstrip("\n")
-    for refuted in document["refuted"]:
-        for each in refuted["counterexample"]["values"]:
-            assert each["bits"] in tab.locator("#summary").inner_text()
     quiet(opened, tmp_path)
 
 
@@ -608,7 +562,6 @@ def test_timelines_of_a_difference_move_together(opened: Opened, tmp_path: Path)
 
 
 def test_hostile_names_stay_text(opened: Opened, tmp_path: Path) -> None:
-    """In a kernel that is tuned and compared, and in a table of measurements."""
     kernel = tmp_path / f"{EVIL.replace('/', '')}.pto"
     text = (PROGRAMS / "tuning" / "f32_to_bf16_tiles.pto").read_text()
     kernel.write_text(text)

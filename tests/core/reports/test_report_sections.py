@@ -23,10 +23,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports import sections
 from castsim.reports.documents import ABSENT, Keys, json_of, says
-from castsim.reports.run_findings import PRINTED
 from castsim.targets.loader import load_target
-
-NAMES = (*PRINTED, *sections.further_reports())
 
 CASTS = """
 from collections import Counter

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from kit.held_documents import hold
-from kit.paths import PROGRAMS, ROOT
-from kit.sample_arguments import command as sample_command
+from kit.paths import ROOT
 from makers.json_schemas import SCHEMAS, bundle
 from project.test_readme import COMMANDS as README_COMMANDS
 from project.test_readme import commands, some_codes
@@ -84,24 +83,6 @@ def check(words: list[str], path: Path) -> None:
     hold(words[0], json.loads(path.read_text()))
 
 
-def programs() -> list[list[str]]:
-    """Return the commands that stand with the programs."""
-    found = []
-    for path in sorted(PROGRAMS.rglob("*")):
-        if path.suffix in (".pto", ".tpc") and (
-            path.with_suffix(".expected").exists() or "// castsim " in path.read_text()
-        ):
-            words = sample_command(path) if "castsim run" in head(path) else []
-            if words[1:]:
-                found.append(words[1:])
-    return found
-
-
-def head(path: Path) -> str:
-    report = path.with_suffix(".expected")
-    return (report if report.exists() else path).read_text().replace("\n//", "")
-
-
 @pytest.mark.parametrize("line", [*README_COMMANDS, *commands_of_pages()])
 def test_commands_of_the_readme_and_pages(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_execution, "all_codes", some_codes)
@@ -109,12 +90,6 @@ def test_commands_of_the_readme_and_pages(line: str, tmp_path: Path, monkeypatch
         (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.chdir(tmp_path)
     check(shlex.split(line)[1:], tmp_path / "document.json")
-
-
-@pytest.mark.parametrize("words", programs(), ids=lambda words: words[1])
-def test_commands_of_programs(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    check(words, tmp_path / "document.json")
 
 
 @pytest.mark.parametrize("line", FURTHER)
@@ -148,7 +123,6 @@ def without_descriptions(schema: object) -> object:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
-    """After a change: a greater number of its class, its digest in schema_shapes.json, and a line in CHANGELOG.md."""
     held = {int(version): digest for version, digest in SHAPES[name].items()}
     assert max(held) == FORMS[name].VERSION
     assert held[max(held)] == shape_digest(name)
@@ -156,7 +130,6 @@ def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_schemas_are_closed_and_told(name: str) -> None:
-    """No further keys, keys that are identifiers, names without blanks, a meaning for each."""
     for title, each in registry.form_schema(FORMS[name])["$defs"].items():
         if each.get("type") != "object":
             continue

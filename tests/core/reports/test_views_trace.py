@@ -217,7 +217,6 @@ def test_buffer_counter_adds_up(tmp_path: Path) -> None:
 
 
 def test_links_are_written_through(tmp_path: Path) -> None:
-    """A link stays one; what it points to, there already or not, gets the trace."""
     program = str(PROGRAMS / "f32_to_f16.pto")
     (tmp_path / "elsewhere").mkdir()
     for name in ("old.json", "new.json"):
@@ -277,7 +276,6 @@ def test_no_line_is_cut(columns: str, capsys: pytest.CaptureFixture[str], monkey
 
 
 def test_views_leave_the_engine_of_the_report_alone(tmp_path: Path) -> None:
-    """The figures are those of the engine asked for, fast by default; the view of either is the same."""
     program = str(PROGRAMS / "f32_to_f16_pipelined.pto")
     reports, traces = [], []
     for engine in ((), ("--engine", "fast"), ("--engine", "event")):

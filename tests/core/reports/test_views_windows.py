@@ -256,7 +256,6 @@ def test_a_trace_is_cut_to_its_window(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["f32_to_f16_pipelined.pto", "f32_to_bf16_rows.pto", "kernels/rms_norm_a2a3.pto"])
 def test_no_byte_is_in_use_twice(name: str) -> None:
-    """A buffer that is written again while its last reader ends holds no more bytes than the map of it says."""
     program = load(PROGRAMS / name, None, None, {"eps": 1e-6} if "rms" in name else {})
     run = run_of(program.tree, program.target)
     maps = {each.name: each.peak_bytes for each in buffer_maps(run.tree, run.timing, run.target)}
@@ -307,7 +306,6 @@ def test_rows_are_those_to_which_something_happens(name: str) -> None:
 
 
 def test_conversions_with_store_barriers_execute() -> None:
-    """Barriers between the stores of a conversion are its own work, not a wait of the pipe."""
     run = sample("a5_f32_to_e4m3fn_padded.pto")
     conversion = next(each for each in run.timing.operations if each.pipe == "V" and each.name.startswith("f32 ->"))
     assert "store barrier" in map(str, conversion.causes)

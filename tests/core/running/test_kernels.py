@@ -15,8 +15,6 @@ from makers.kernels_expected import ARGUMENTS, FILES, KERNELS, bf16_ties_away
 
 from castsim import run
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.pto_parser import parse
-from castsim.isa.pto.pto_printer import print_program
 from castsim.targets.loader import load_target
 
 SAMPLES = [(target, name) for target, files in FILES.items() for name in files]
@@ -60,7 +58,6 @@ def test_outputs_equal_the_formulas(target: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES["a2a3"])
 def test_both_targets_run_one_text(name: str) -> None:
-    """The samples differ in the target that they name, and each runs on the other one."""
     texts = [(PROGRAMS / f"{files[name]}.pto").read_text() for files in FILES.values()]
     assert texts[0].replace('"a3"', '"a5"') == texts[1]
     inputs, arguments = made(name, 8), ARGUMENTS.get(name, {})
@@ -122,10 +119,3 @@ def test_digests_are_the_models_and_the_report_is_the_expected_one(target: str, 
     text = " ".join(report)  # long lines are wrapped
     for output, digest in digests.items():
         assert f"sha256 {digest} " in text.split(f"output {output}: ")[1].split("output ")[0]
-
-
-def test_kernels_survive_printing() -> None:
-    for files in FILES.values():
-        for name in files.values():
-            parsed = parse((PROGRAMS / f"{name}.pto").read_text(), name)
-            assert parse(print_program(parsed), name) == parsed

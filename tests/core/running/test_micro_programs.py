@@ -125,7 +125,6 @@ def test_cycles_follow_from_the_facts_by_hand_and_the_report_is_the_expected_one
 
 
 def test_the_operations_of_the_vendors_kernel_cases_are_known() -> None:
-    """What each does with types and words is run, in every combination, by `test_micro_models`."""
     shared = set(re.findall(r"`(?:%\w+ = )?pto\.(\w+)", (ROOT / "docs" / "reference" / "pto.md").read_text()))
     with (VECTORS / "micro_index.csv").open(newline="") as file:
         rows = [*csv.DictReader(line for line in file if not line.startswith("#"))]

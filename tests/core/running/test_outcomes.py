@@ -172,7 +172,6 @@ RUNS = [
 
 @pytest.mark.parametrize(("name", "src", "dst", "rounding", "overflow"), RUNS)
 def test_a_run_counts_what_its_casts_did(name: str, src: str, dst: str, rounding: str, overflow: str) -> None:
-    """Of arrays in and out: whatever loops, tiles and packed elements lie between."""
     plain = run(PROGRAMS / f"{name}.pto", inputs={"src": "zeros"})
     use = plain.loaded.arguments["src"]
     generator = np.random.default_rng(3)
@@ -200,10 +199,6 @@ def test_a_run_counts_what_its_casts_did(name: str, src: str, dst: str, rounding
 
 @pytest.mark.parametrize(("rows", "cols", "valid"), [(16, 5, (12, 4)), (16, 1, (9, 1)), (8, 3, (8, 3))])
 def test_elements_of_column_major_tiles_pair_up(rows: int, cols: int, valid: tuple[int, int]) -> None:
-    """Element (i, j) lies at i + j * rows; what lies behind the valid rows and columns does not count.
-
-    Neither chip casts such tiles today: the counts do not rest on that.
-    """
     generator = np.random.default_rng(11)
     buffer = np.zeros(4096, np.uint8)
     wide = (generator.standard_normal(rows * cols) * 10.0 ** generator.integers(-2, 7, rows * cols)).astype(np.float32)

@@ -107,7 +107,6 @@ def test_all_pairs_and_modes(name: str) -> None:
 
 @pytest.mark.parametrize("name", target_names())
 def test_all_options(name: str) -> None:
-    """Every value of every option, each with some pairs; with CASTSIM_THOROUGH all."""
     chip = load_target(name)
     every = pairs(chip)
     settings = [(option, value) for option, row in chip.options.items() for value in row.legal]
@@ -143,7 +142,6 @@ def test_layouts_and_results(src: str, dst: str) -> None:
 
 
 def test_a_description_that_changes_is_read_again(tmp_path: object) -> None:
-    """The plan of a description in a file is not kept: the file may say something else the next time."""
     path = tmp_path / "mine.toml"  # type: ignore[operator]
     numbers = np.array([3e9, 1e30], np.float32)
     for value, low in ((0, False), (1, True)):

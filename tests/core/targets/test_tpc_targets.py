@@ -152,7 +152,6 @@ def test_features(generation: str) -> None:
 
 
 def test_every_shipped_table_is_used() -> None:
-    """By a description, the loader of what the compiler knows beyond the instruction set, or the reader of TPC-C."""
     readers = [*(SHIPPED / f"{generation}.toml" for generation in GENERATIONS), *SHIPPED.glob("tpc_*.py")]
     features = Path(castsim.__file__).parent
     readers += [
