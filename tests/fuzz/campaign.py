@@ -26,11 +26,10 @@ from typing import Any
 
 from castsim.isa.errors import CastsimError
 from fuzz import engines, seeds
-from fuzz.coverage import Coverage
 from fuzz.judging import DefectError, judge
 from fuzz.readers import READERS
 from fuzz.record import Record
-from fuzz.rounds import Found, Round, Tally
+from fuzz.rounds import Coverage, Found, Round, Tally
 
 MEMORY = 1 << 30
 """Bytes that a round may take beyond what its process begins with."""

@@ -15,7 +15,7 @@ from random import Random
 from zlib import crc32
 
 from castsim.isa.errors import CastsimError
-from fuzz import assembly_grammar, file_grammar, graph_grammar, seeds, study_grammar, study_readers, tile_grammar
+from fuzz import assembly_grammar, file_grammar, seeds, study_readers, tile_grammar
 from fuzz.study_readers import file
 
 Grammar = Callable[[Random], bytes]
@@ -205,7 +205,7 @@ READERS: dict[str, Reader] = {
         ("simulator/tools/tpc_binary/assembler.py",), text=False,
     ),
     "onnx": Reader(
-        read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False
+        read_onnx, lambda: seeds.files(".onnx"), file_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False
     ),
     "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), None, (f"{_GRAPHS}/tosa_*.py",)),
     "target": Reader(
@@ -229,29 +229,29 @@ READERS: dict[str, Reader] = {
         ("simulator/tools/diff/comparing.py", "simulator/tools/diff/differences.py"),
     ),
     "trace": Reader(
-        study_readers.read_trace, study_grammar.trace_seeds, study_grammar.trace,
+        study_readers.read_trace, file_grammar.trace_seeds, file_grammar.trace,
         ("simulator/tools/traces/command.py",),
     ),
     "sweep": Reader(
-        study_readers.read_sweep, study_grammar.sweep_seeds, None,
+        study_readers.read_sweep, file_grammar.sweep_seeds, None,
         (f"{_SWEEPS}/specification.py", f"{_SWEEPS}/points.py", "isa/value_expressions.py",
          "isa/value_expressions.py"),
     ),
     "sweep-rows": Reader(
-        study_readers.read_rows, study_grammar.rows_seeds, study_grammar.rows,
+        study_readers.read_rows, file_grammar.rows_seeds, file_grammar.rows,
         (f"{_SWEEPS}/points.py", f"{_SWEEPS}/results.py", "simulator/tools/sweep/page.py"),
         text=False,
     ),
     "sweep-ledger": Reader(
-        study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
+        study_readers.read_sweep_ledger, file_grammar.sweep_ledger_seeds, file_grammar.sweep_ledger,
         ("simulator/tools/distribution/distributing.py",), text=False,
     ),
     "tune-ledger": Reader(
-        study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
+        study_readers.read_tune_ledger, file_grammar.tune_ledger_seeds, file_grammar.tune_ledger,
         ("simulator/tools/tune/studies.py",), text=False,
     ),
     "measurements": Reader(
-        study_readers.read_measurements, study_grammar.measurements_seeds, None,
+        study_readers.read_measurements, file_grammar.measurements_seeds, None,
         ("simulator/tools/accuracy/measured_rows.py",),
     ),
     "lookup-table": Reader(

@@ -10,8 +10,7 @@ from typing import Any
 
 from castsim import __version__
 from castsim.files import whole_file
-from fuzz.coverage import Coverage
-from fuzz.rounds import Tally
+from fuzz.rounds import Coverage, Tally
 
 KIND = "castsim fuzz record"
 

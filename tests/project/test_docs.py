@@ -1,4 +1,4 @@
-"""The documentation site: code blocks of its pages run, what it is made of is complete, its strict build passes."""
+"""The README and the site: code blocks run, what pages are made of is complete, the strict build passes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import io
 import json
+import os
 import re
 import shlex
 import sys
@@ -15,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.command_output import out_of
 from kit.paths import PROGRAMS, ROOT
+from makers import pictures
 from makers.generated_pages import GENERATED, filled, pages
 from makers.page_parts import FILES, MADE
 from project.built_site import built_site
@@ -25,6 +28,7 @@ from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.reports.pairs import pair_rows
 from castsim.targets.loader import load_target, target_names
+from castsim.tools.debugger.command import PROMPT
 from castsim.tools.graphs import graph_execution
 from castsim.tools.lowering.samples import all_codes
 
@@ -220,3 +224,76 @@ def test_the_site_opens_from_disk(site):
         assert not [target for target in loaded if re.match(r"(?:https?:)?//", target)], page.name
         if page.name != "404.html":
             assert all((page.parent / target.partition("?")[0]).exists() for target in loaded), page.name
+
+
+THOROUGH = "CASTSIM_THOROUGH" in os.environ
+README = (ROOT / "README.md").read_text()
+KERNELS = (ROOT / "docs" / "how-to" / "kernel-author.md").read_text()
+SETUP = re.findall(r"<!-- setup: (\w+) -->\n```console\n(.*?)\n```", README, re.DOTALL)
+
+
+def commands(text):
+    """Return the lines of a page's console blocks that call castsim."""
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("castsim ")]
+
+
+COMMANDS = commands(README)
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_set_up_lines_are_the_ones_that_ci_runs():
+    assert [name for name, _ in SETUP] == ["run", "docs", "test"]
+    script = (ROOT / ".ci" / "run").read_text()
+    for name, line in SETUP:
+        assert line.startswith("python3 -m venv") and "\n" not in line
+        assert f"readme_line {name}" in script
+
+
+def test_the_first_command_runs_on_the_shipped_tensor(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(SETUP[0][1].split("castsim ", 1)[1])
+    words[words.index("--out") + 1] = str(tmp_path)
+    printed = iter(out_of(capsys, words).splitlines())
+    shown = re.search(r"```text\n(.*?)```", README, re.DOTALL)[1].splitlines()
+    assert len(shown) >= 12
+    assert all(line in printed for line in shown)  # each of them behind the one before
+    assert (tmp_path / "dst.npy").is_file()
+
+
+def test_the_printed_session_of_the_debugger_is_what_it_says(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    shown = re.search(r"<!-- session -->\n```text\n(.*?)```", KERNELS, re.DOTALL)[1].splitlines()
+    typed = [line.removeprefix(PROMPT) for line in shown if line.startswith(PROMPT)]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*typed, "quit", ""])))
+    words = re.search(r"`castsim (debug [^`]*)`", KERNELS)[1].split()
+    assert out_of(capsys, words).splitlines() == [line for line in shown if not line.startswith(PROMPT)]
+
+
+def test_the_picture_is_small_and_of_the_run_as_it_is_now(tmp_path):
+    png = (pictures.ASSETS / "run-page.png").read_bytes()
+    assert len(png) < 150_000
+    assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == pictures.SIZE
+    assert pictures.RUN[1] in README
+    assert pictures.description(png) == pictures.said_first(tmp_path / "page.html"), "python tests pictures"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_runs(command, monkeypatch, capsys, tmp_path):
+    if not THOROUGH:  # nodes of graphs that read 16 bits are tried on some codes
+        monkeypatch.setattr(graph_execution, "all_codes", some_codes)
+    monkeypatch.chdir(ROOT)
+    words = [str(tmp_path / word) if word == "report.html" else word for word in shlex.split(command)[1:]]
+    assert out_of(capsys, words).strip()
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_example_prints_what_it_says(example, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(example, "README.md", "exec"), {})
+    said = [line.rsplit("#", 1)[1].rsplit(":", 1)[-1].strip() for line in example.splitlines() if "#" in line]
+    printed = out.getvalue().splitlines()
+    assert said
+    assert printed[: len(said)] == said

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from project.test_architecture import SOURCES, tree_of
+from project.test_rooms import SOURCES, tree_of
 
 from castsim.targets import tpc_compiler
 from castsim.targets.description import Table

@@ -8,11 +8,10 @@ from random import Random
 
 import pytest
 from fuzz import engines, seeds
-from fuzz.coverage import Coverage
 from fuzz.judging import DefectError, HangError, judge
 from fuzz.mutation import MOST_BYTES, Mutator
 from fuzz.readers import READERS
-from fuzz.rounds import Round
+from fuzz.rounds import Coverage, Round
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 

@@ -197,6 +197,7 @@ ld_tnsr V0, 0x0, I0; nop; nop; nop
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_tpc_instruction(generation: str, copy: Copy, tmp_path: Path) -> None:
+    """MEAN: half the sum of two integers, rounded down, on scalars, indices and vectors, also in binaries."""
     copy.edit("isa/tpc/instructions.py", '    "max=5 min=6": tuple(_plain()),\n', '    "mean=56": _plain(),\n')
     values = "simulator/machines/vliw/semantics/elementwise.py"
     copy.edit(values, ABSOLUTE, MEAN)
@@ -226,6 +227,7 @@ def test_a_tpc_instruction(generation: str, copy: Copy, tmp_path: Path) -> None:
 
 
 def test_a_what_if(copy: Copy, tmp_path: Path) -> None:
+    """A limit is a table; here one of a derived target, and one of the shipped file."""
     table = '\n[what_if.free-launch-of-all]\ntitle = "nothing waits for a start"\n[what_if.free-launch-of-all.set]\n'
     table += '"timing.load.startup_cycles" = 0\n"timing.store.startup_cycles" = 0\n'
     file = tmp_path / "mine.toml"

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from project.test_architecture import ROOT, SOURCES, module_of, relative, tree_of
+from project.test_rooms import ROOT, SOURCES, module_of, relative, tree_of
 
 from castsim.isa.errors import ReadError
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
@@ -98,6 +98,7 @@ def test_nobody_asks_for_the_class_of_a_target() -> None:
 
 
 def test_nobody_compares_the_words_of_mechanisms() -> None:
+    """They stand in tables, and only the lookup reads those of targets."""
     reading, spelling = set(), set()
     for path in OUTSIDE:
         tree = tree_of(path)

@@ -17,7 +17,6 @@ _CITED = re.compile(
     rf"docs/reference/(?P<page>\w+\.md)(?:,?{_BREAK}sections?(?P<numbers>{_BREAK}\d+(?:\.\d+)*"
     rf"(?:(?:,? and|,? to|,){_BREAK}\d+(?:\.\d+)*(?![\w%]))*))?"
 )
-_ELSEWHERE = re.compile(rf"(?<![\w/.-])\w+\.md`?,?(?:{_BREAK}sections?)?{_BREAK}\d")
 
 
 def headings(text: str) -> set[str]:
@@ -51,13 +50,6 @@ def test_every_citation_leads_somewhere() -> None:
             assert not missing, f"{path.relative_to(ROOT)} cites sections {sorted(missing)} of {page}"
             followed += 1
     assert followed > 200  # the search itself works
-
-
-def test_no_section_is_cited_of_a_page_that_the_repository_lacks() -> None:
-    """A section of a page without its folder would lead nowhere."""
-    for path in texts():
-        found = _ELSEWHERE.search(path.read_text(encoding="utf-8"))
-        assert found is None or path == Path(__file__), f"{path.relative_to(ROOT)}: {found and found.group()}"
 
 
 _CODE = re.compile(r"^```.*?^```$|``[^`\n]+``|`[^`\n]*`", re.MULTILINE | re.DOTALL)

@@ -49,58 +49,6 @@ def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
     found.close()
 
 
-def results_of(page: Any, words: str) -> list[str]:
-    """Return the links of the results as they stand when a query is typed, first the best."""
-    box = page.locator("input[name=query]")
-    box.fill("")
-    box.press_sequentially(words)
-    page.wait_for_timeout(900)  # the list follows the letters
-    hits = page.eval_on_selector_all(".md-search-result__link", "links => links.map(link => link.href)")
-    return [hit.rpartition("/site/")[2].partition("?")[0] + "#" * ("#" in hit) + hit.partition("#")[2] for hit in hits]
-
-
-QUESTIONS = {
-    "why is my kernel slow?": "how-to/kernel-author.html#find-out-why-it-is-slow",
-    "How do I find the best tile shape?": "how-to/kernel-author.html#choose-tile-shapes",
-    "How do I compare two kernels?": "how-to/kernel-author.html#compare-two-kernels",
-    "does the A5 saturate f32 fp8": "casts/a5.html#f32-e4m3fn",
-    "Which rounding modes are there?": "how-to/numerics-researcher.html#choose-rounding-overflow-and-saturation",
-    "how do I prove that a cast is correct": "tutorial/prove.html",
-    "how accurate are the cycles?": "accuracy.html",
-    "How do I use castsim in Jupyter?": "jupyter.html",
-    "what is the launch overhead of a kernel": "launch-overhead.html",
-    "How do I describe my own chip?": "tutorial/target.html",
-}
-"""Questions of kernel authors and compiler engineers, and the result that answers them."""
-WORDS = {
-    "flag wait": "glossary.html#flag-wait",
-    "memory latency": "glossary.html#memory-latency",
-    "stale read": "glossary.html#stale-read",
-    "bottleneck": "glossary.html#bottleneck",
-    "saturation": "how-to/numerics-researcher.html#choose-rounding-overflow-and-saturation",
-    "uninstall": "uninstall.html",
-    "--html": "how-to/kernel-author.html#see-a-run-as-a-page---html",
-    "trowexpandmul": "reference/pto.html#operations",
-    "hif8 range": "casts/a5.html#f32-hif8",
-}
-"""Words that readers look up, and the section that explains each."""
-
-
-@pytest.mark.parametrize("answers", [QUESTIONS, WORDS], ids=["questions", "words"])
-def test_the_first_result_of_the_search_answers(
-    site: Path, page: Any, complaints: list[str], answers: dict[str, str]
-) -> None:
-    page.goto((site / "index.html").as_uri())
-    page.wait_for_timeout(1500)  # the index is read first
-    page.locator("input[name=query]").click()
-    first = {}
-    for words, answer in answers.items():
-        hits = results_of(page, words)  # the best page, then the best section of it
-        first[words] = hits[1] if "#" in answer and hits[0] == hits[1].partition("#")[0] else hits[0]
-    assert first == answers
-    assert not complaints
-
-
 def test_every_page_of_the_navigation_loads(site: Path, page: Any, complaints: list[str]) -> None:
     page.goto((site / "index.html").as_uri())
     links = page.eval_on_selector_all(".md-nav--primary a.md-nav__link", "links => links.map(link => link.href)")

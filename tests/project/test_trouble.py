@@ -214,6 +214,7 @@ def test_a_reader_that_goes_away_ends_the_command_in_silence(name: str, tmp_path
 
 @pytest.mark.parametrize("name", few("verify", "advise"))
 def test_nothing_else_need_be_written(name: str, tmp_path: Path) -> None:
+    """Neither the home, nor the folder for temporary files, nor the working folder, which is gone."""
     file = tmp_path / "home"
     file.write_text("")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "NUMBA_"))}

@@ -360,6 +360,7 @@ def test_look_ups_with_other_values_are_refused(found: str, tmp_path: Path, caps
 def test_pages_of_look_ups_are_views_of_their_json(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """`view` makes the same page of the JSON; its sentence is printed first; nothing in it is written as in Python."""
     data, document, text, code = run_page(words, tmp_path)
     assert data["result"] == document
     assert main(["view", str(tmp_path / "run.json"), "--no-open", "--out", str(tmp_path / "view.html"), "--quiet"]) == 0

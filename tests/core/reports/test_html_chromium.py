@@ -70,6 +70,10 @@ ON_THE_FIRST_SCREEN = """() => [".answer", ".line.strong", "#timeline-lanes"].ma
     "name", ["f32_to_f16_pipelined.pto", "tpc_f32_i32_pipelined_stale_goya.tpc", "f32_to_i8_own_barriers.pto"]
 )
 def test_the_first_screen_has_the_answer(name: str, size: tuple[int, int], browser: Any, tmp_path: Path) -> None:
+    """The sentence, the line that costs most, and the strip of the timeline with at least two of its rows.
+
+    Where changes save cycles, they are there, too.
+    """
     run_page(run_command(PROGRAMS / name), tmp_path, advised="own" in name)
     opened = Opened(browser)
     opened.tab.set_viewport_size({"width": size[0], "height": size[1]})
@@ -141,6 +145,7 @@ def colours(image: Path) -> dict[str, int]:
     ],
 )
 def test_paper_shows_every_chart(name: str, tones: tuple[str, ...], browser: Any, tmp_path: Path) -> None:
+    """Printed by Chromium itself, which waits for nothing: the first page has as much of each cause as the screen."""
     run_page(run_command(PROGRAMS / name), tmp_path)
     opened = Opened(browser)
     opened.go(tmp_path / "page.html")
@@ -353,6 +358,7 @@ MODES = [("light", 1280, "screen"), ("light", 400, "screen"), ("dark", 1280, "sc
 )
 @pytest.mark.parametrize("words", PAGES, ids=lambda words: "-".join(Path(word).name for word in words[:2]))
 def test_axe_finds_nothing(words: list[str], browser: Any, tmp_path: Path) -> None:
+    """Nor does the page scroll sideways or write to the console; its charts are drawn, and what is folded is open."""
     if "RACY" in words:
         words = [words[0], str(racy_program(tmp_path)), *words[2:]]
     _, document, _, _ = run_page(words, tmp_path, advised="barriers" in words[1])

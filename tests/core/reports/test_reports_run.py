@@ -342,6 +342,7 @@ def test_occupied_and_busy_have_one_meaning_in_sentence_table_and_data(capsys: p
 def test_the_timeline_shows_the_whole_run_in_the_width(
     words: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each row executes in the columns of its first start and its last end, and in none outside."""
     monkeypatch.setenv("COLUMNS", str(width))
     name, *more = words.split()
     command = [str(PROGRAMS / name), *more, "--timing-only"]

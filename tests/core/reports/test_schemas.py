@@ -12,8 +12,8 @@ import pytest
 from kit.held_documents import hold
 from kit.paths import ROOT
 from makers.json_schemas import SCHEMAS, bundle
-from project.test_readme import COMMANDS as README_COMMANDS
-from project.test_readme import commands, some_codes
+from project.test_docs import COMMANDS as README_COMMANDS
+from project.test_docs import commands, some_codes
 
 from castsim.__main__ import main
 from castsim.commands.feature import COMMANDS
@@ -123,6 +123,7 @@ def without_descriptions(schema: object) -> object:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
+    """After a change: a greater number of its class, its digest in schema_shapes.json, and a line in CHANGELOG.md."""
     held = {int(version): digest for version, digest in SHAPES[name].items()}
     assert max(held) == FORMS[name].VERSION
     assert held[max(held)] == shape_digest(name)
@@ -130,6 +131,7 @@ def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_schemas_are_closed_and_told(name: str) -> None:
+    """No further keys, keys that are identifiers, names without blanks, a meaning for each."""
     for title, each in registry.form_schema(FORMS[name])["$defs"].items():
         if each.get("type") != "object":
             continue

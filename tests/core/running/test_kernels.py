@@ -58,6 +58,7 @@ def test_outputs_equal_the_formulas(target: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES["a2a3"])
 def test_both_targets_run_one_text(name: str) -> None:
+    """The samples differ in the target that they name, and each runs on the other one."""
     texts = [(PROGRAMS / f"{files[name]}.pto").read_text() for files in FILES.values()]
     assert texts[0].replace('"a3"', '"a5"') == texts[1]
     inputs, arguments = made(name, 8), ARGUMENTS.get(name, {})

@@ -172,6 +172,7 @@ RUNS = [
 
 @pytest.mark.parametrize(("name", "src", "dst", "rounding", "overflow"), RUNS)
 def test_a_run_counts_what_its_casts_did(name: str, src: str, dst: str, rounding: str, overflow: str) -> None:
+    """Of arrays in and out: whatever loops, tiles and packed elements lie between."""
     plain = run(PROGRAMS / f"{name}.pto", inputs={"src": "zeros"})
     use = plain.loaded.arguments["src"]
     generator = np.random.default_rng(3)

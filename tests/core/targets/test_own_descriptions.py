@@ -57,6 +57,7 @@ def rests(program: Path, target: object) -> dict[str, object]:
 def test_a_description_with_equal_facts_keeps_source_status_validation_and_interval(
     tmp_path: Path, name: str, kind: str
 ) -> None:
+    """Shipped facts are the expectation: nothing of them has changed."""
     program = next(place / OWN[name][0] for place in PLACES if (place / OWN[name][0]).exists()) if name in OWN else (
         PROGRAMS / f"tpc_f32_i16_quantise_{name}.tpc"
     )  # fmt: skip

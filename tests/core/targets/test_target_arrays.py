@@ -107,6 +107,7 @@ def test_all_pairs_and_modes(name: str) -> None:
 
 @pytest.mark.parametrize("name", target_names())
 def test_all_options(name: str) -> None:
+    """Every value of every option, each with some pairs; with CASTSIM_THOROUGH all."""
     chip = load_target(name)
     every = pairs(chip)
     settings = [(option, value) for option, row in chip.options.items() for value in row.legal]
