@@ -119,7 +119,6 @@ class Campaign:
         return [*((self.read, name) for name in readers), *((self.compare, name) for name in left)]
 
     def read(self, name: str) -> None:
-        """A round of a reader."""
         entry = self.record.reader(name)
         seed = f"{self.record.seed} {name} {entry['rounds']}"
         held = (
@@ -154,7 +153,6 @@ class Campaign:
         )
 
     def compare(self, name: str) -> None:
-        """A round of a mechanism."""
         entry = self.record.engine(name)
         first, limit = entry["programs"], self.options.programs
 

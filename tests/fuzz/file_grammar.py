@@ -31,38 +31,7 @@ def _rows() -> tuple[str, ...]:
 
 
 def table_seeds() -> tuple[bytes, ...]:
-    """The beginning of the shipped table."""
     return ("\n".join(_rows()).encode(),)
-
-
-def npy(rng: Random) -> bytes:
-    """A header of the format with fields of any kind, and elements or not."""
-    description = (
-        rng.choice(("<f4", ">f8", "|u1", "<i8"))
-        if rng.random() < 0.7
-        else rng.choice(
-            ("<f4", ">f8", "|u1", "<i8", "|O", "|V0", "<U3", "<c16", "f4,i4", "?", "<M8[s]", "x" * 30, "|S0")
-        )
-    )
-    few = rng.random() < 0.7
-    extents = (
-        [rng.choice((0, 1, 2, 3)) for _ in range(rng.choice((0, 1, 2)))]
-        if few
-        else [rng.choice((0, 1, 2, 3, 64, 1 << 31, 1 << 62, 10**30)) for _ in range(rng.choice((0, 1, 1, 2, 3, 40)))]
-    )
-    shape = "(" + "".join(f"{each}, " for each in extents) + ")"
-    order = rng.choice(("True", "False", "False") if few else ("None", "0", "False"))
-    fields = [f"'descr': '{description}'", f"'fortran_order': {order}", f"'shape': {shape}"]
-    if rng.random() < 0.1:
-        fields.insert(rng.randrange(4), rng.choice(fields))
-    head = "{" + ", ".join(fields) + ", }"
-    if rng.random() < 0.1:
-        head = "(" * rng.choice((1, 100, 5000)) + head
-    raw = head.encode() + b" " * rng.randrange(64) + b"\n"
-    version = rng.choice((1, 1, 1, 2, 3, 0, 9))
-    count = len(raw) if rng.random() < 0.9 else rng.randrange(1 << 16)
-    length = struct.pack("<H" if version == 1 else "<I", count % (1 << 16 if version == 1 else 1 << 32))
-    return b"\x93NUMPY" + bytes([version, 0]) + length + raw + rng.randbytes(rng.choice((0, 4, 16, 256, 256, 256)))
 
 
 def record(rng: Random) -> bytes:
@@ -71,7 +40,6 @@ def record(rng: Random) -> bytes:
 
 
 def result(rng: Random) -> bytes:
-    """The result of a run, likewise."""
     return json.dumps(changed(rng, seeds.results())).encode()
 
 
@@ -179,7 +147,6 @@ def _swept() -> tuple[bytes, ...]:
 
 
 def rows_seeds() -> tuple[bytes, ...]:
-    """Tables of results."""
     return _swept()
 
 
@@ -190,41 +157,6 @@ def _parquet(table: pa.Table, rng: Random) -> bytes:
     compression = rng.choice(("zstd", "snappy", "none", "gzip"))
     pq.write_table(table, out, compression=compression, row_group_size=rng.choice((1, 3, 1000)))
     return out.getvalue()
-
-
-def rows(rng: Random) -> bytes:
-    """A table of results of which columns and values were replaced by others."""
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-    import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
-
-    table = pq.read_table(io.BytesIO(rng.choice(_swept())))
-    if rng.random() < 0.3:
-        table = table.slice(0, rng.choice((0, 1, 2)))
-    count = table.num_rows
-    for _ in range(rng.choice((0, 1, 1, 2))):
-        place = rng.randrange(table.num_columns)
-        name = table.column_names[place]
-        match rng.randrange(5):
-            case 0:
-                table = table.remove_column(place)
-            case 1:
-                table = table.append_column(rng.choice((name, "x", "")), table.column(place))
-            case 2:
-                values = [rng.choice((0, -1, 1, 2**62, 7, None)) for _ in range(count)]
-                table = table.set_column(place, name, pa.array(values, pa.int64()))
-            case 3:
-                texts = [rng.choice(("", "ok", "x" * 300, "\x1b[2J", None)) for _ in range(count)]
-                table = table.set_column(place, name, pa.array(texts, pa.string()))
-            case _:
-                other = rng.choice((
-                    pa.array([0.5] * count), pa.array([float("nan")] * count), pa.nulls(count),
-                    pa.array([[1]] * count, pa.list_(pa.int8())), pa.array([b"\xff"] * count, pa.binary()),
-                    pa.array([{"a": 1}] * count, pa.struct([("a", pa.int8())])), pa.array([True] * count),
-                ))  # fmt: skip
-                table = table.set_column(place, name, other)
-    if rng.random() < 0.1:
-        table = table.replace_schema_metadata(rng.choice(({}, {"castsim_sweep": "2"}, {"castsim_sweep": "1"})))
-    return _parquet(table, rng)
 
 
 def _chunk(number: int, data: bytes) -> bytes:
@@ -264,31 +196,14 @@ def sweep_ledger(rng: Random) -> bytes:
 
 
 def sweep_ledger_seeds() -> tuple[bytes, ...]:
-    """A ledger of two chunks, and an empty one."""
     return (_head() + _chunk(0, _packed()) + _chunk(1, _packed()), _head())
 
 
 _ROW = {"simulated": True, "choices": {"R": 8}, "at_least": 3, "buffer_bytes": 64, "elements": 8, "cycles": 9,
         "bound_by": "V", "outputs": {"x": "0" * 64}, "reason": ""}  # fmt: skip
-_JSON_VALUES = (None, 0, -1, "x", [], {}, 1e308, True, 10**25, [["R", 8]], {"a": 1}, {"R": []}, "ab", 1.5)
-
-
-def tune_ledger(rng: Random) -> bytes:
-    """A ledger of which some values were replaced by others, and whose end is cut off."""
-    found = _head(rng if rng.random() < 0.2 else None, "tune")
-    for number in range(rng.choice((0, 1, 2, 4))):
-        row: dict[str, object] = {**_ROW, "choices": {"R": rng.choice((8, 16, "x"))}}
-        for _ in range(rng.choice((0, 0, 1, 1, 2))):
-            row[rng.choice(list(row))] = rng.choice(_JSON_VALUES)
-        if rng.random() < 0.1:
-            del row[rng.choice(list(row))]
-        text = json.dumps(row) if rng.random() < 0.9 else rng.choice(("[" * 5000, "{", "[]", "1e999", "\x00"))
-        found += _chunk(number, text.encode())
-    return found[: rng.randrange(len(found))] if rng.random() < 0.2 else found
 
 
 def tune_ledger_seeds() -> tuple[bytes, ...]:
-    """A ledger of two rows."""
     rows = (_ROW, {**_ROW, "simulated": False, "choices": {"R": 16}})
     pieces = (_chunk(number, json.dumps(row).encode()) for number, row in enumerate(rows))
     return (b"".join((_head(work="tune"), *pieces)),)
@@ -296,7 +211,6 @@ def tune_ledger_seeds() -> tuple[bytes, ...]:
 
 @cache
 def trace_seeds() -> tuple[bytes, ...]:
-    """A trace, as the product writes it."""
     from castsim.__main__ import main  # noqa: PLC0415 - only for traces
 
     with tempfile.TemporaryDirectory() as folder:
@@ -335,5 +249,4 @@ def _tables() -> tuple[tuple[str, ...], ...]:
 
 
 def measurements_seeds() -> tuple[bytes, ...]:
-    """The first rows of each shipped table."""
     return tuple("\n".join(table).encode() for table in _tables())

@@ -98,28 +98,24 @@ def read_binary(data: bytes) -> None:
 
 
 def read_onnx(data: bytes) -> None:
-    """Read a model."""
     from castsim.tools.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
 
     read(file("m.onnx", data))  # what goes wrong is raised
 
 
 def read_tosa(data: bytes) -> None:
-    """Read a graph."""
     from castsim.tools.graphs.tosa_reader import read_tosa as read  # noqa: PLC0415
 
     read(_text(data, "m.mlir"), Path("m.mlir"))  # what goes wrong is raised
 
 
 def read_target(data: bytes) -> None:
-    """Load a description of a target."""
     from castsim.targets.loader import load_target  # noqa: PLC0415
 
     assert load_target(file("t.toml", data)).name
 
 
 def read_npy(data: bytes) -> None:
-    """Map an array, and take its bytes as an input."""
     from castsim.execution.input_data import input_bytes, read_array  # noqa: PLC0415
     from castsim.isa.formats import FORMATS  # noqa: PLC0415
 
@@ -174,7 +170,6 @@ def read_messages(data: bytes) -> None:
 
 
 def read_csv(data: bytes) -> None:
-    """Read a table of observed differences."""
     from castsim.targets.loader import load_target  # noqa: PLC0415
 
     file("rows.csv", data)
@@ -215,7 +210,7 @@ READERS: dict[str, Reader] = {
     "table": Reader(
         read_csv, file_grammar.table_seeds, None, ("targets/csv_tables.py", "targets/tpc_compiler.py")
     ),
-    "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/input_data.py",), text=False),
+    "npy": Reader(read_npy, seeds.arrays, None, ("simulator/execution/input_data.py",), text=False),
     "fragment": Reader(
         read_fragment, lambda: (b"tcvt f32 -> i8 16x512 tmp; tcvt i8 -> f16 16x512", b"texp f32 16x64"), None,
         ("simulator/languages/fragments/fragments.py",),
@@ -238,7 +233,7 @@ READERS: dict[str, Reader] = {
          "isa/value_expressions.py"),
     ),
     "sweep-rows": Reader(
-        study_readers.read_rows, file_grammar.rows_seeds, file_grammar.rows,
+        study_readers.read_rows, file_grammar.rows_seeds, None,
         (f"{_SWEEPS}/points.py", f"{_SWEEPS}/results.py", "simulator/tools/sweep/page.py"),
         text=False,
     ),
@@ -247,7 +242,7 @@ READERS: dict[str, Reader] = {
         ("simulator/tools/distribution/distributing.py",), text=False,
     ),
     "tune-ledger": Reader(
-        study_readers.read_tune_ledger, file_grammar.tune_ledger_seeds, file_grammar.tune_ledger,
+        study_readers.read_tune_ledger, file_grammar.tune_ledger_seeds, None,
         ("simulator/tools/tune/studies.py",), text=False,
     ),
     "measurements": Reader(

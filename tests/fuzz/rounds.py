@@ -35,7 +35,6 @@ class Coverage:
 
     @contextmanager
     def traced(self) -> Iterator[None]:
-        """Note the lines and edges that the block reaches."""
         before = sys.gettrace()
         sys.settrace(self._called)
         try:
@@ -102,7 +101,6 @@ class Found:
 
     @property
     def name(self) -> str:
-        """A name for its file."""
         return hashlib.sha256(self.data).hexdigest()[:12]
 
 
@@ -130,7 +128,6 @@ class Round:
         self.mutator = Mutator(self.rng, self.seeds, text=reader.text)
 
     def one(self) -> bytes:
-        """Return the next input."""
         rng, grammar = self.rng, self.reader.grammar
         kind = rng.randrange(8)
         if grammar is not None and kind < 3:

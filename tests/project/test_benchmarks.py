@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks import __main__ as casts
-from benchmarks import engine_sections, engines, prefill
-from benchmarks import kernels as benchmark
+from benchmarks import prefill
 from benchmarks.cases import Case
 from benchmarks.checking import BASE_SECONDS, MICROSECONDS, TEXTS
-from benchmarks.engine_cases import every_program
 from benchmarks.table import rows_from
-from kit.measured_record import read, rows
+from kit.measured_record import read
 from kit.paths import ROOT
 
 from castsim import check_text, run
@@ -25,38 +23,6 @@ from castsim.machines.strided import strided_lowering as strided
 from castsim.machines.vector_function import function_lowering as vector_function
 from castsim.machines.vliw import plans
 from castsim.running.synchronisation import race_detector
-
-
-def test_small_run_of_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "_CALLS", 1)
-    monkeypatch.setattr(engines.start_up, "CALLS", 1)
-    monkeypatch.setattr(engines.start_up, "STARTS", (("--help",),))
-    monkeypatch.setattr(engines, "_ESTIMATED", (("a2a3", "f32", "f16"),))
-    monkeypatch.setattr(engines, "compiling_seconds", lambda: 12.3)  # minutes, and tests of compiled code do it
-    programs = every_program()[:: len(every_program()) - 1]
-    monkeypatch.setattr(engines, "every_program", lambda: programs)
-    sections = {"_SAMPLES": {"tpc_f32_exp_gaudi2.tpc": ()}, "_COUNTS": (10,), "_TRACED": (16,), "_NUMBERS": 1024}
-    for name, short in sections.items():
-        monkeypatch.setattr(engine_sections, name, short)
-    page, data = tmp_path / "record.json", tmp_path / "engines.json"
-    assert engines.main(["--largest", "100", "--record", str(page), "--json", str(data)]) == 0
-    found = json.loads(data.read_text())
-    assert {row["count"] for row in found["rows"] if row["form"] == "row"} == {1, 10, 100}
-    assert all(row["seconds"] > 0 for row in found["rows"])
-    titles = {section["title"] for section in read(page)["sections"]}
-    assert {title for title, _ in engine_sections.SECTIONS.values()} <= titles
-
-
-def test_small_run_of_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "FUNCTIONS", 3)
-    record = tmp_path / "kernels.json"
-    monkeypatch.setattr(
-        benchmark, "_apart", lambda target, rows, table: benchmark.prefill_run(target, rows, table=table)
-    )
-    assert benchmark.main(["--lines", "50", "--rows", "16", "--rounds", "1", "--record", str(record)]) == 0
-    reading, large = (rows(section["tables"][0]) for section in read(record)["sections"])
-    assert reading[0]["what"] == "castsim: parse and check"
-    assert ("a5", "named by a table") in {(row["target"], row["rows"]) for row in large}
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.util
-import inspect
 import io
 import json
 import os
@@ -23,7 +22,6 @@ from makers.generated_pages import GENERATED, filled, pages
 from makers.page_parts import FILES, MADE
 from project.built_site import built_site
 
-import castsim
 from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.reports.pairs import pair_rows
@@ -62,7 +60,6 @@ def printed(source, names):
 
 
 def said(source):
-    """Return what the comments behind `print` say."""
     return [line.rsplit("  # ", 1)[1] for line in source.splitlines() if line.startswith("print(") and "  # " in line]
 
 
@@ -173,23 +170,6 @@ def test_the_glossary_defines_every_cause_and_column(made):
     assert len(found) > 60  # the search itself works
     missing = sorted(text for text in found if f"* `{text}`: " not in columns)
     assert not missing, f"tests/makers/page_parts/glossary.py does not define the columns {missing}"
-
-
-FUNCTIONS = [name for name in castsim.__all__ if inspect.isfunction(getattr(castsim, name))]
-UNITS = {"rows": "elements", "row_stride": "elements", "limit": "bytes", "x": "elements", "array": "shape"}
-"""Parameters that have a unit or a shape, which their functions state."""
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_say_what_they_take_and_return_and_refuse(name):
-    found = getattr(castsim, name)
-    text, parameters = inspect.getdoc(found), inspect.signature(found).parameters
-    taken = text.partition("Args:\n")[2].partition("Raises:")[0]
-    told_of = {word for line in re.findall(r"^    (\w[\w, ]*):", taken, re.M) for word in line.split(", ")}
-    assert set(parameters) <= told_of
-    assert all(UNITS[each] in taken for each in parameters if each in UNITS)
-    assert "Raises:\n" in text or not parameters
-    assert "Returns:\n" in text or text.startswith("Return") or inspect.isgeneratorfunction(inspect.unwrap(found))
 
 
 @pytest.fixture(scope="module")

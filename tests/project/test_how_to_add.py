@@ -31,7 +31,6 @@ class Copy:
             shutil.copytree(ROOT / source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
 
     def edit(self, file: str, before: str, added: str) -> None:
-        """Put lines behind the first occurrence of a text."""
         package, rest = file.split("/", 1)
         path = self.folder / PACKAGES[package] / rest
         text = path.read_text(encoding="utf-8")

@@ -10,111 +10,14 @@ import pytest
 from kit.tpc_machine import END, chip, ran
 
 from castsim.isa.errors import Span, WarningKind, WarningText, of_kind
-from castsim.isa.formats import Rounding, Saturation, format_named
+from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileOperation
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, MemoryOperation
-from castsim.isa.tpc.instructions import FORMS, RANDOM_ROUNDINGS, forms_of, mnemonics
-from castsim.isa.tpc.parser import parse as parse_assembly
-from castsim.isa.tpc.program import File, Register
 from castsim.machines.strided.plan import plan_cast
-from castsim.machines.vliw.storage import GENERATORS, RANDOM, Registers
-from castsim.targets.loader import load_target, target_names
+from castsim.targets.loader import load_target
 from castsim.targets.vector_function import DistributionMode, NamedDistribution, distribution_of
-from castsim.targets.vliw import VliwTarget
 
 # ------------------------------------------------------------------------------------------------ instructions of TPC
-
-MEMORY = {
-    "ld_l": MemoryOperation.SCALAR_LOAD, "st_l": MemoryOperation.SCALAR_STORE, "ld_l_v": MemoryOperation.VECTOR_LOAD,
-    "st_l_v": MemoryOperation.VECTOR_STORE, "gen_addr": MemoryOperation.ADDRESS, "ld_g": MemoryOperation.ELEMENT_LOAD,
-    "st_g": MemoryOperation.ELEMENT_STORE, "ld_tnsr": MemoryOperation.TENSOR_LOAD,
-    "st_tnsr": MemoryOperation.TENSOR_STORE, "cache_flush": MemoryOperation.CACHE,
-    "cache_invalidate": MemoryOperation.CACHE,
-}  # fmt: skip
-"""What the vendor's names of memory instructions stand for (docs/reference/tpc.md section 7.1), halves aside."""
-
-
-def vliw_targets() -> list[VliwTarget]:
-    return [target for target in map(load_target, target_names()) if isinstance(target, VliwTarget)]
-
-
-def whole(form: Form) -> str:
-    """Return the mnemonic without the word for a half."""
-    return form.mnemonic if form.half is None else form.mnemonic[: -len(f"_{form.half.value}")]
-
-
-def test_rows_say_what_they_do_with_memory() -> None:
-    for form in FORMS:
-        assert form.memory is MEMORY.get(whole(form)), form.mnemonic
-    halves = {name for name in mnemonics() if name.rpartition("_")[2] in ("low", "high")}
-    assert halves == {form.mnemonic for form in FORMS if form.half is not None}
-    assert {form.half for form in forms_of("st_l_v_high")} == {Half.HIGH}
-
-
-def test_loads_have_a_destination_and_stores_have_none() -> None:
-    for form in FORMS:
-        roles = {spec.role for spec in form.operands}
-        if form.memory in LOADS:
-            assert "dest" in roles, form.mnemonic
-        if form.memory in STORES:
-            assert "dest" not in roles and "src_c" in roles, form.mnemonic
-
-
-def test_families_are_those_of_the_targets() -> None:
-    conversions = {"convert"} | {row.mnemonic for target in vliw_targets() for row in target.integer_converts}
-    assert {form.mnemonic for form in FORMS if form.family is Family.CONVERSION} == conversions
-    by_family = {family: {form.mnemonic for form in FORMS if form.family is family} for family in Family}
-    conditions = {"eq", "neq", "less", "leq", "grt", "geq"}
-    assert by_family[Family.COMPARISON] == {f"cmp_{condition}" for condition in conditions}
-    assert by_family[Family.SELECTION] == {f"sel_{condition}" for condition in conditions}
-    assert by_family[Family.PAIR_SELECTION] == {f"sel2_{condition}" for condition in conditions - {"eq", "neq"}}
-    assert by_family[Family.ROUNDING] == {"nearbyint"}
-    moves = {"pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.pack", "mov_dg.unpack", "mov_g"}
-    assert by_family[Family.LANE_MOVE] == moves
-
-
-def test_a_mnemonic_is_one_kind_of_instruction() -> None:
-    for mnemonic in mnemonics():
-        assert len({(form.memory, form.half, form.family) for form in forms_of(mnemonic)}) == 1, mnemonic
-
-
-def test_the_random_rounding_modes_are_those_that_targets_call_stochastic() -> None:
-    tables = [table for target in vliw_targets() for table in (target.convert_rounding, target.integer_rounding)]
-    words = {word for table in tables for word, mode in table.modes.items() if mode.rounding is Rounding.STOCHASTIC}
-    assert words == set(RANDOM_ROUNDINGS)
-
-
-@pytest.mark.parametrize(
-    ("text", "draws"),
-    [
-        ("convert.f32 target_type=bf16 sr V1, V0", True),
-        ("convert.f32 target_type=bf16 sr_rne V1, V0", True),
-        ("convert.f32 target_type=bf16 rhne V1, V0", False),
-        ("convert.f32 target_type=bf16 csr V1, V0", False),
-        ("convert_int32 sr to_16 V1, V0, 0", True),
-        ("convert_int32 rhne to_16 V1, V0, 0", False),
-        ("nearbyint.f32 sr V1, V0", True),
-        ("add.f32 V1, V0, V2", False),
-    ],
-)
-def test_an_instruction_draws_by_its_rounding(text: str, draws: bool) -> None:
-    (bundle,) = parse_assembly(f"nop; nop; {text}; nop\n", chip("gaudi2").dialect).bundles
-    assert bundle.vpu is not None and bundle.vpu.draws is draws
-
-
-def test_registers_know_their_file() -> None:
-    for target in vliw_targets():
-        registers = Registers(target)
-        for file in (File.V, File.S, File.I, File.AD, File.SP, File.VP):
-            (cell,) = registers.cells(Register(file, 1))
-            assert (cell.file, cell.name) == (file, f"{file}1")
-        assert {cell.file for cell in registers.cells(Register(File.D, 2))} == {File.V}
-
-
-def test_names_of_generators_say_which_and_whether_it_steps() -> None:
-    assert {draw.generator for draw in RANDOM.values()} == set(GENERATORS)
-    assert {name for name, draw in RANDOM.items() if draw.steps} == set(GENERATORS)
 
 
 # ------------------------------------------------------------------------------------------------ instructions of PTO

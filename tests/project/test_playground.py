@@ -224,7 +224,6 @@ class Page:
         return self.tab.evaluate(status), time.monotonic() - begin
 
     def text(self) -> str:
-        """Return the report."""
         return str(self.tab.inner_text("#playground-app pre"))
 
 
@@ -258,17 +257,3 @@ def test_every_sample_runs_in_chromium_from_disk(page: Page, site: Path) -> None
         first, *others = seconds.values()
         assert first < 25 and max(others) < 3, seconds
     assert sum(path.stat().st_size for path in (site / "playground").iterdir()) <= 32_000_000
-
-
-@marked
-def test_a_page_shows_a_run_and_its_address_keeps_the_program(page: Page) -> None:
-    status, _ = page.run(next(iter(build.SAMPLES)))
-    assert status.startswith("Exit code 0 ")
-    assert "450 cycles" in page.text()
-    assert page.tab.frame_locator("#playground-app iframe").locator("text=Timeline").count()
-    assert '"run f32_to_f16.pto' in page.tab.evaluate("atob(location.hash.slice(1))")
-    page.tab.fill("#playground-words", "run f32_to_f16.pto --target nowhere")
-    status, _ = page.run()
-    assert status.startswith("Exit code 2 ")
-    assert "nowhere" in page.text()
-    assert not page.complaints

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import textwrap
 import tomllib
@@ -16,6 +17,8 @@ from kit.paths import ROOT
 from project import remove_feature
 
 PACKAGES = ("isa", "targets", "simulator")
+MOST_EMPTY_NAMES = 300
+"""Functions, at most, with a local or a parameter called `found`, `each` and the like."""
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 TEXTS = sorted(
     path
@@ -66,7 +69,6 @@ def beneath(modules: set[str], *packages: str) -> bool:
 
 
 def folder_of(module: str) -> str:
-    """The folder in which a module of castsim lies."""
     second = f"{module}.".split(".")[1]
     return second if second in ("isa", "targets") else "simulator"
 
@@ -129,6 +131,23 @@ def feature_folder(module: str) -> str | None:
     """The folder of a tool or language, None for the core."""
     parts = module.split(".")
     return ".".join(parts[1:3]) if len(parts) > 2 and parts[1] in ("tools", "languages") else None
+
+
+def test_engines_share_nothing_but_what_stands_outside_of_them() -> None:
+    """What cycles add up to is in `event_pipes`. Nothing else looks into an engine."""
+    for path in SOURCES:
+        parts = module_of(path).split(".")
+        inner = {name.split(".")[2] for name in imports(path) if name.startswith("castsim.engines.")}
+        modules = {name for name in inner if (ROOT / "simulator" / "engines" / name).is_dir()} - {"event_pipes"}
+        if parts[1:2] == ["engines"] and len(parts) > 3:
+            assert all(name.split("_")[0] == parts[2].split("_")[0] for name in modules), path
+        elif parts[1:2] != ["engines"]:
+            assert not modules, path
+
+
+def test_locals_say_what_they_hold() -> None:
+    counted = subprocess.run([sys.executable, ROOT / ".ci" / "names"], capture_output=True, text=True, check=True)
+    assert int(counted.stdout.split()[0]) <= MOST_EMPTY_NAMES, counted.stdout
 
 
 def test_the_core_imports_no_feature() -> None:
@@ -234,10 +253,6 @@ tools            195  59900
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 
 
-LONGEST_CHAIN = 26
-"""Files, at most, of which each imports the next when it is loaded; those of packages count."""
-
-
 def floors(arrows: dict[str, set[str]]) -> dict[str, int]:
     """Return the floor of every room: one above the highest that it imports."""
     found: dict[str, int] = {}
@@ -302,26 +317,6 @@ def test_no_files_import_each_other_in_a_round() -> None:
         }
     )
     order.prepare()  # CycleError names the files of a round
-
-
-def loaded_with(path: Path) -> set[str]:
-    """Return what a file imports when it is imported itself."""
-    found: set[str] = set()
-    for node in tree_of(path).body:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
-
-
-def test_chains_of_imports_are_short() -> None:
-    modules = {module_of(path): path for path in SOURCES}
-    below = {name: loaded_with(path) & {*modules} - {name, "castsim"} for name, path in modules.items()}
-    length: dict[str, int] = {}
-    for name in TopologicalSorter(below).static_order():
-        length[name] = 1 + max((length[each] for each in below[name]), default=0)
-    assert max(length.values()) <= LONGEST_CHAIN, max(length, key=length.__getitem__)
 
 
 def budget() -> str:

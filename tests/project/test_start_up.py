@@ -156,7 +156,6 @@ def test_a_command_reads_only_the_descriptions_it_is_about(arguments: str) -> No
 
 
 def parents(module: str) -> list[str]:
-    """A module and the packages that hold it."""
     parts = module.split(".")
     return [".".join(parts[: number + 1]) for number in range(len(parts))]
 
@@ -187,9 +186,3 @@ def test_the_modules_named_above_exist() -> None:
     own = {name for unwanted in (NEVER, *CASES.values()) for name in unwanted if name.startswith("castsim.")}
     assert len(own) > 10
     assert [name for name in sorted(own) if find_spec(name) is None] == []
-
-
-def test_what_a_command_needs_is_found_by_the_same_means() -> None:
-    needed = ("numpy", "castsim.engines", "castsim.isa.pto.pto_parser")
-    found = last_line("run programs/f32_to_f16.pto --timing-only", "pass", f"n for n in {needed!r} if n in sys.modules")
-    assert found == ["0", *needed]

@@ -11,8 +11,6 @@ from kit.engine_trees import a2a3, cast, singly
 
 from castsim.engines import observe, simulate
 from castsim.engines.fast_dataflow import tile_simulation
-from castsim.engines.fast_dataflow.machine_steps import run
-from castsim.engines.fast_dataflow.tile_simulation import Driver
 from castsim.execution.timing import Cause, IgnoresBlocks
 from castsim.execution.tree import Tree
 from castsim.isa.errors import EngineError
@@ -81,14 +79,3 @@ def test_both_engines_tell_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) 
 def test_all_is_told_where_the_run_ends_as_progress_is_told(operations: int) -> None:
     tree = singly(*[cast()] * operations)
     assert told(tree, a2a3(), None, None) == told(tree, a2a3(), None, "event")
-
-
-@pytest.mark.skipif(not THOROUGH, reason="it compiles: set CASTSIM_THOROUGH=1")
-def test_compiled_code_tells_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba")
-    monkeypatch.setattr(Driver, "pays_to_compile", lambda driver, remaining: driver.step is run)
-    for kind in ("strided", "functions"):
-        for seed in range(0, 400, 8):
-            made = program(kind, seed)
-            if made is not None:
-                assert told(*made[:2], None, None) == told(*made[:2], None, "event"), (kind, seed)

@@ -314,7 +314,6 @@ def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture)
 
 
 def examples() -> list[str]:
-    """Return the command lines of all help texts."""
     texts = [feature.text for feature in shipped_features()]
     lines = [line.strip() for text in texts for line in text.partition("examples:")[2].split("\n")]
     return [line.removeprefix("castsim ") for line in lines if line.startswith("castsim ")]

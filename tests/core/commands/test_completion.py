@@ -104,11 +104,6 @@ def test_the_script_has_the_syntax_of_its_shell(shell: str, tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_script_says_as_text_what_it_says_as_json(capsys: Capture, bash_script: Path) -> None:
-    assert main(["completion", "bash"]) == 0
-    assert capsys.readouterr().out.rstrip("\n") == bash_script.read_text().rstrip("\n")
-
-
 REFUSED = {
     **{f"run {option}": [TILES, "--timing-only"] for option in ("level", "sync", "races", "stale_reads")},
     **{f"run {option}": [TILES, "--timing-only"] for option in ("engine", "toolchain", "report")},

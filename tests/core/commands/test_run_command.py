@@ -63,15 +63,6 @@ def test_without_out_nothing_is_written_and_the_report_says_how(
     assert document(capsys, path, "--in", "x=zeros")["outputs"][0]["file"] is None
 
 
-def test_codes_of_formats_without_a_dtype_are_unsigned_integers(tmp_path: Path, capsys: Capture) -> None:
-    path = written(tmp_path, changed("f16", "bf16"))
-    values = np.array([1.0, -2.0, 0.5, 3.0] * 64, np.float32).reshape(4, 64)
-    np.save(tmp_path / "x.npy", values)
-    document(capsys, path, "--in", f"x={tmp_path / 'x.npy'}", "--out", str(tmp_path))
-    codes = np.load(tmp_path / "y.npy")
-    np.testing.assert_array_equal(codes, (values.view(np.uint32) >> 16).astype(np.uint16))  # exact in bf16
-
-
 def test_random_inputs_are_reproducible(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path)
     digests = [document(capsys, path, "--in", f"x=random:{s}")["outputs"][0]["sha256"] for s in (1, 1, 2)]
@@ -222,7 +213,6 @@ def test_what_is_about_one_function(option: list[str], tmp_path: Path, capsys: p
 
 
 def run_fragment(folder: Path, text: str, target: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the outputs of a fragment by name."""
     given = []
     for name, array in inputs.items():
         np.save(folder / f"{name}_in.npy", array)

@@ -18,11 +18,10 @@ from castsim.reports.pages.answer_pages import target_page
 from castsim.reports.pages.blocks import Folded, Page, PageTable
 from castsim.reports.pairs import pair_detail, pair_rows
 from castsim.targets.description import with_options
-from castsim.targets.loader import SHIPPED, load_target, target_names
+from castsim.targets.loader import load_target, target_names
 
 
 def tables(page: Page) -> Iterator[PageTable]:
-    """The tables of a page, those that are folded too."""
     for section in page.sections:
         for block in section.blocks:
             for inner in block.blocks if isinstance(block, Folded) else (block,):
@@ -68,25 +67,6 @@ def test_one_target_lists_all_it_knows(name: str, capsys: Capture) -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
-def test_the_pairs_of_a2a3(capsys: Capture) -> None:
-    """Rows of the published table (docs/reference/a2a3.md sections 1 and 3.2), copied by hand."""
-    pairs = {(row["src"], row["dst"]): row for row in document(capsys, "a2a3")["pairs"]}
-    five = ["rint", "round", "floor", "ceil", "trunc"]
-    assert len(pairs) == 25
-    assert pairs["f32", "f16"] == {
-        "src": "f32", "dst": "f16", "modes": [*five, "odd"], "default": "rint", "fallback": "rint",
-        "saturation": "none: inf", "switchable": "never", "scratch": None,
-    }  # fmt: skip
-    assert pairs["f16", "i8"] == {
-        "src": "f16", "dst": "i8", "modes": five, "default": "rint", "fallback": "trunc",
-        "saturation": "off", "switchable": "always", "scratch": "chunked_masked",
-    }  # fmt: skip
-    assert (pairs["bf16", "f32"]["modes"], pairs["bf16", "f32"]["default"]) == ([], None)  # exact
-    assert [pair for pair, row in pairs.items() if row["saturation"] == "off"] == [
-        ("f32", "i16"), ("f16", "i16"), ("f16", "i8"), ("f16", "u8"), ("i32", "i16"), ("i64", "i32"),
-    ]  # fmt: skip
-
-
 def test_one_pair_in_full(capsys: Capture) -> None:
     found = document(capsys, "a2a3", "half", "s8")
     mnemonics = {row["requested"]: (row["in_force"], row["mnemonic"]) for row in found["mnemonics"]}
@@ -111,20 +91,6 @@ def test_one_pair_in_full(capsys: Capture) -> None:
     shown = text(capsys, "a2a3", "f16", "i8")
     assert all(mnemonic in shown for _, mnemonic in mnemonics.values())
     assert "rounding ODD becomes TRUNC" in shown
-
-
-def test_instructions_with_a_narrow_stride_field(capsys: Capture) -> None:
-    configuration = document(capsys, "a2a3", "i32", "f16")["configuration"]
-    assert {"name": "repeat_stride_field_bits", "value": 8} in configuration
-    assert document(capsys, "a2a3", "f32", "f16")["scratch_sequence"] is None
-
-
-def test_a_description_of_ones_own(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "mine.toml").write_text('base = "a2a3"\nname = "mine"\ntitle = "My chip"\narchitectures = ["mine"]\n')
-    path = str(tmp_path / "mine.toml")
-    assert document(capsys, path)["title"] == "My chip"
-    assert document(capsys, path, "f32", "f16")["target"] == "mine"
-    assert SHIPPED not in tmp_path.parents
 
 
 @pytest.mark.parametrize(

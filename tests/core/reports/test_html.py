@@ -561,15 +561,6 @@ def test_a_page_that_cannot_be_is_refused_before_anything_is_done(
     assert [each.name for each in tmp_path.iterdir() if each.suffix in (".html", ".partial")] == []
 
 
-def test_a_page_never_replaces_what_is_read(tmp_path: Path, capsys: Capture) -> None:
-    program = tmp_path / "k.pto"
-    text = (ROOT / TUNED).read_text()
-    program.write_text(text)
-    for words in (["tune", str(program)], ["diff", TILES, str(program), "--timing-only"]):
-        assert "name the same file" in err_of(capsys, [*words, "--html", str(program)])
-    assert program.read_text() == text
-
-
 # Pages of long programs, and of answers without a chart.
 
 

@@ -429,7 +429,6 @@ def show(opened: Opened, words: list[str], folder: Path) -> tuple[Any, dict[str,
 
 
 def figure(tab: Any, label: str) -> str:
-    """The value of a figure and its note."""
     found = tab.locator(".figure", has=tab.get_by_text(label, exact=True)).first
     return str(found.inner_text()).replace("\n", " ").removeprefix(label).strip().replace(",", "")
 
@@ -511,29 +510,6 @@ def test_a_cell_tells_its_way_and_where_it_fails(opened: Opened, tmp_path: Path)
     assert [value for value, _ in ends] == [float(np.uint32(bits).view(np.float32)) for _, bits in ends]
     assert float(np.float32(code)) in [value for value, _ in ends]
     assert [step["instruction"] in detail.inner_text() for step in cell["instructions"]]
-    quiet(opened, tmp_path)
-
-
-def test_points_of_a_search_are_drawn_chosen_and_selected(opened: Opened, tmp_path: Path) -> None:
-    tab, document = show(opened, ["tune", "programs/tuning/f32_to_bf16_tiles.pto"], tmp_path)
-    assert figure(tab, "best").startswith(f"{document['best']['cycles']} cycles")
-    rows = document["rows"]
-    front = sum(row["pareto"] for row in rows)
-    host = chart(opened)
-    assert host.get_attribute("data-points") == str(len(rows) + front)  # the line through the front has its points too
-    host.focus()
-    tab.keyboard.press("ArrowRight")
-    least = min(rows, key=lambda row: row["buffer_bytes"])
-    detail = tab.locator(".view .detail").inner_text().replace(",", "")
-    assert f"{least['cycles']} cycles" in detail
-    assert f"{least['buffer_bytes']} bytes of the buffer" in detail
-    assert "castsim run programs/tuning/f32_to_bf16_tiles.pto --tile R=4 --tile C=128 --timing-only" in detail
-    choose(tab, "C", "256")
-    kept = [row for row in rows if row["choices"]["C"] == 256]
-    shown = tab.locator(".view table").last.locator("tbody tr").all_inner_texts()
-    assert [row.split("\t")[3].replace(",", "") for row in shown] == [str(row["cycles"]) for row in kept]
-    opened.settle()
-    assert host.get_attribute("data-points") == str(len(kept) + sum(row["pareto"] for row in kept))
     quiet(opened, tmp_path)
 
 

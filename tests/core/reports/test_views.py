@@ -327,7 +327,6 @@ class Run:
     whole: SegmentRecorder
 
     def view(self, window: Window) -> Timeline:
-        """The window, from an engine that stops behind it."""
         recorder = SegmentRecorder(window)
         recorder.issued = observe(self.tree, self.target, recorder)
         return make_timeline("x", self.tree, self.timing, recorder, window)
@@ -337,7 +336,6 @@ class Run:
         return make_timeline("x", self.tree, self.timing, self.whole, window)
 
     def document(self, view: Timeline) -> list[Event]:
-        """The events of the trace."""
         sizes = {name: memory.capacity_bytes for name, memory in getattr(self.target, "memories", {}).items()}
         amounts = counters(self.tree, self.timing, view, sizes)
         made = perfetto_text(view, dependences(self.tree, view), amounts, self.target.name)
@@ -444,7 +442,6 @@ def test_too_many_segments_end_the_view_early() -> None:
 
 
 def flows(events: list[Event]) -> Counter[tuple[Any, ...]]:
-    """Both ends of every arrow."""
     starts = {event["id"]: event for event in events if event["ph"] == "s"}
     ends = {event["id"]: event for event in events if event["ph"] == "f"}
     assert starts.keys() == ends.keys()
@@ -455,7 +452,6 @@ def flows(events: list[Event]) -> Counter[tuple[Any, ...]]:
 
 
 def spans(events: list[Event]) -> dict[int, tuple[int, int]]:
-    """The cycles of every execution by its number."""
     found = [event for event in events if event.get("cat") == "instruction"]
     made = {event["args"]["execution"]: (event["ts"], event["ts"] + event["dur"]) for event in found}
     assert len(made) == len(found)

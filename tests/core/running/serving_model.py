@@ -29,7 +29,6 @@ class Steps:
         return np.log(values.astype(np.float64)).astype(np.float32)
 
     def row_sum(self, values: np.ndarray) -> np.ndarray:
-        """Sum of each row, as a column."""
         return Model("f32", self.target).row_reduction("add", np.asarray(values, np.float32))[:, None]
 
 

@@ -222,12 +222,6 @@ def test_arrays_give_what_single_shapes_give_and_say_what_is_refused(
     assert 0 < np.isnan(found.cycles).sum() < found.cycles.size / 2
 
 
-def test_numpy_integers_are_single_shapes() -> None:
-    assert estimate("f32", "f16", np.int64(4), np.uint8(64), target="a2a3") == estimate(
-        "f32", "f16", 4, 64, target="a2a3"
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -261,12 +255,6 @@ def test_what_is_refused(arguments: dict[str, Any], error: type[CastsimError], m
     with pytest.raises(error) as caught:
         estimate(**{"src": "f32", "dst": "f16", "rows": 4, "cols": 64, "target": "a2a3", **arguments})
     assert message in str(caught.value)
-
-
-def test_where_every_shape_fits_cycles_are_integers() -> None:
-    found = estimate("f32", "f16", [4, 8], 64, target="a2a3")
-    assert found.cycles.dtype == np.int64
-    assert found.reasons.tolist() == [None, None]
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
@@ -382,12 +370,6 @@ def test_rows_that_do_not_follow_each_other_begin_steps_of_their_own() -> None:
     together = estimate("f32", "i32", 10, 32, target="goya").cycles
     apart = estimate("f32", "i32", 10, 32, row_stride=64, target="goya").cycles
     assert apart - together == (10 - 5) * kernel.interval
-
-
-def test_rounding_goes_by_the_chips_words_and_the_abstract_ones() -> None:
-    assert estimate("f32", "i32", 4, 64, target="goya", rounding="rhne") == estimate(
-        "f32", "i32", 4, 64, target="goya", rounding="rint"
-    )
 
 
 # ---------------------------------------------------------------------------------------- `castsim estimate`, options

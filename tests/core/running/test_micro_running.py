@@ -250,15 +250,6 @@ def test_other_targets_have_no_vector_instructions() -> None:
     assert caught.value.span is not None
 
 
-def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(program(f"{LOAD}\n{STORE}"))
-    result = run(file, inputs={"x": "random:1"})
-    assert result.cycles == run(file, engine="event", timing_only=True).cycles
-    assert result.loaded.target.name == "a5"  # whose instructions these are, if the file names no chip
-    assert not run(file, timing_only=True).outputs
-
-
 @pytest.mark.parametrize(
     ("set_bits", "cleared", "expected"),
     [((), (), np.inf), ((60,), (), np.inf), ((60,), (48,), 65504.0), ((), (48,), np.inf)],
@@ -382,12 +373,6 @@ def test_transfers(marked: str, reason: str, legal: str | None) -> None:
 %two = arith.constant 2 : i64
 %odd = pto.castptr %two : i64 -> {UB}"""
     stopped(before, marked, "", reason, legal)
-
-
-def test_the_programs_around_are_legal() -> None:
-    assert HEAD in program("")
-    parse(program(f"{LOAD}\n{INSIDE}\n}}"))
-    issued(program(f"{LOAD}\n{INSIDE}\n}}"), {"x": ramp()})
 
 
 TILE, HALF = "!pto.tile_buf<vec, 4x64xf32>", "!pto.tile_buf<vec, 4x64xf16>"

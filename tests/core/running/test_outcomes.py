@@ -14,13 +14,10 @@ import numpy as np
 import oracle
 import pytest
 from kit.cast_kernels import kernel
-from kit.strided_works import tile
 from makers.expected_files import PROGRAMS
 
-from castsim.execution.buffer_values import CastCounts
 from castsim.execution.input_data import write_array
 from castsim.execution.outcomes import Judge, Outcome, Outcomes
-from castsim.execution.tree import Access, Block, CastTiles, Lowered
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, IntFormat, Rounding
 from castsim.running.program_runs import run
@@ -198,33 +195,6 @@ def test_a_run_counts_what_its_casts_did(name: str, src: str, dst: str, rounding
     assert found == wanted
 
 
-@pytest.mark.parametrize(("rows", "cols", "valid"), [(16, 5, (12, 4)), (16, 1, (9, 1)), (8, 3, (8, 3))])
-def test_elements_of_column_major_tiles_pair_up(rows: int, cols: int, valid: tuple[int, int]) -> None:
-    generator = np.random.default_rng(11)
-    buffer = np.zeros(4096, np.uint8)
-    wide = (generator.standard_normal(rows * cols) * 10.0 ** generator.integers(-2, 7, rows * cols)).astype(np.float32)
-    slim = oracle.cast_array(wide.view(np.uint32), "f32", "f16", "rint", "special").astype(np.uint16)
-    buffer[64 : 64 + wide.nbytes] = wide.view(np.uint8)
-    src, dst = (
-        tile(name, rows, cols, at, valid=valid, layout="col_major") for name, at in (("f32", 64), ("f16", 2048))
-    )
-    cast = CastTiles(src, dst, Rounding.RINT, wraps=None)
-    accesses = tuple(Access("ub", each.address, each.end, write=each is dst) for each in (src, dst))
-    lowered = Lowered(0, Block(()), accesses, cast=cast)
-    counts = CastCounts()
-    pending = counts.before(lowered, None, buffer)
-    assert pending is not None
-    buffer[2048 : 2048 + slim.nbytes] = slim.view(np.uint8)
-    counts.after(lowered, pending, buffer)
-    places = [i + j * rows for j in range(valid[1]) for i in range(valid[0])]
-    xs, ys = ([exact(int(codes[place]), name) for place in places]
-              for codes, name in ((wide.view(np.uint32), "f32"), (slim, "f16")))  # fmt: skip
-    outcomes = counts.found.pop((0, "f32", "f16"))
-    assert outcomes == counted(xs, ys, "f16", "rint", "special")
-    assert not counts.found
-    assert outcomes.overflow and outcomes.rounded
-
-
 def test_runs_without_values_count_nothing() -> None:
     assert not run(PROGRAMS / "f32_to_f16.pto", timing_only=True).casts
 
@@ -286,13 +256,3 @@ def test_run_takes_arrays_files_and_words(tmp_path: Path) -> None:
         assert output.shape == (1, 64)
         assert np.array_equal(np.ascontiguousarray(output).view(np.uint16).reshape(-1), wanted.view(np.uint16))
     assert not np.ascontiguousarray(run(program, inputs={"x": "zeros"}).outputs["y"]).view(np.uint16).any()
-
-
-def test_run_names_the_missing_input(tmp_path: Path) -> None:
-    program = cast_file(tmp_path)
-    with pytest.raises(ReadError, match="%x") as caught:
-        run(program)
-    assert caught.value.exit_code == 2
-    assert run(program, timing_only=True).outputs == {}
-    with pytest.raises(ReadError, match="'z'"):
-        run(program, inputs={"z": "zeros"}, timing_only=True)

@@ -137,5 +137,4 @@ def written_out(path: Path, target: str) -> list[str]:
 
 
 def orders(lines: list[str]) -> list[int]:
-    """The numbers of the lines with a flag or barrier."""
     return [number for number, line in enumerate(lines) if line.strip().startswith(_ORDERS)]

@@ -107,20 +107,6 @@ def test_programs_find_it_by_architecture() -> None:
 # ------------------------------------------------------------------------------------------------------- every target
 
 
-@pytest.mark.parametrize("path", sorted(SHIPPED.glob("a2a3*.csv")), ids=lambda path: path.name)
-def test_no_row_twice(path: Path) -> None:
-    with path.open(newline="") as file:
-        rows = list(csv.reader(file))
-    assert len({tuple(row) for row in rows}) == len(rows)
-    header = rows[0]
-    case = ("source_file", "case") if "source_file" in header else ("case",)
-    key = case if "case" in header else tuple(header[:2])
-    if "source" in header and "case" in header:  # measured by hand: the case is a remark, the shape tells rows apart
-        key = tuple(name for name in header if name not in ("measured_cycles", "measured_high", "fitted", "source"))
-    assert len({tuple(row[header.index(name)] for name in key) for row in rows}) == len(rows)
-    assert {len(row) for row in rows} == {len(rows[0])}
-
-
 # -------------------------------------------------------------------------------------------------------------- loader
 
 
@@ -194,7 +180,6 @@ def test_a_changed_base_is_read_again(tmp_path: Path) -> None:
         (('source = "pto-isa include/pto/costmodel arch_config.hpp"\n', ""), ("frequency.source", "missing")),
         (('[transfer_limits]\nmax_bursts = 4095\nsource = "', '[transfer_limits]\nmax_bursts = 4095\nsource = ""#'), ("transfer_limits.source",)),
         (("megahertz = 1850", "megahertz = 0"), ("frequency.megahertz", "greater than 0")),
-        (("megahertz = 1850", "megahertz = 1850.5"), ("frequency.megahertz", "integer")),
         (("megahertz = 1850", 'megahertz = "1850"'), ("frequency.megahertz", "integer")),
         (("tail_cycles = 12", "tail_cycles = -1"), ("timing.vector_pipe.tail_cycles",)),
         (('table = "a2a3_vector_timing.csv"', 'table = "a2a3_vector_timing.csv"\n[timing.vector.vadd]\nrepeat_cycles = 0'), ("timing.vector.vadd",)),
@@ -209,10 +194,8 @@ def test_a_changed_base_is_read_again(tmp_path: Path) -> None:
         (('steps = "via_i32"', 'steps = "via_i32"\nchunk_lanes = 64'), ("contradict",)),
         (('steps = "chunked_masked"\nchunk_lanes = 64', 'steps = "chunked_masked"'), ("contradict",)),
         (('mechanism = "strided-repeat"', 'mechanism = "magic"'), ("mechanism", "magic")),
-        (('mechanism = "strided-repeat"', 'mechanism = ["strided-repeat"]'), ("mechanism",)),
         (('name = "a2a3"', 'name = "A 3"'), ("name",)),
         (('table = "a2a3_casts.csv"', 'table = "nowhere.csv"'), ("nowhere.csv", "does not exist")),
-        (('table = "a2a3_casts.csv"', "table = 3"), ("must name a CSV file",)),
         (('table = "a2a3_casts.csv"\nsource = "pto-isa include/pto/npu/a2a3/TCvt.hpp"', 'table = "a2a3_casts.csv"'), ("casts_fact.source", "missing")),
     ],
     ids=lambda value: str(value[0])[:30] if isinstance(value, tuple) else None,
