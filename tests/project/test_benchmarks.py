@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import __main__ as casts
 from benchmarks import prefill
-from benchmarks.cases import Case
 from benchmarks.checking import BASE_SECONDS, MICROSECONDS, TEXTS
-from benchmarks.table import rows_from
-from kit.measured_record import read
 from kit.paths import ROOT
 
 from castsim import check_text, run
@@ -45,24 +40,6 @@ def test_rows_in_any_order_give_the_same(target: str, tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------- casts, programs and descriptions
-
-
-def test_small_run_of_casts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.timing.SAMPLE_NS", 1000)
-    monkeypatch.setattr(casts, "HEADLINE", (Case("f32", "e4m3fn"), Case("f32", "hif8"), Case("f16", "i8")))
-    monkeypatch.setattr(casts, "find_spec", lambda name: None)
-    out, record = tmp_path / "out.json", tmp_path / "record.json"
-    assert casts.main(
-        ["--set", "headline", "--set", "tables", "--size", "2K", "--rounds", "2",
-         "--json", str(out), "--record", str(record)]
-    ) == 0  # fmt: skip
-    data = json.loads(out.read_text())
-    rows = rows_from(data["rows"])
-    assert [row.elements for row in rows] == [2048] * 6
-    assert "ml_dtypes" in rows[0].ratios and "en_dtypes" in rows[1].ratios and "numpy" in rows[2].ratios
-    assert data["machine"]["numpy"] == np.__version__
-    (table,) = read(record)["sections"][0]["tables"]
-    assert table["rows"][0][:5] == ["f32 -> e4m3fn", "rint", "special", "compiled", "2 K"]
 
 
 def calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, work: Callable[[], object]) -> int:

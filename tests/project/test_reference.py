@@ -77,15 +77,3 @@ def test_every_link_between_files_leads_somewhere() -> None:
             followed += 1
     assert followed > 100  # the search itself works
     assert dead == []
-
-
-_PAGE = re.compile(
-    r"(?<![\w/.-])docs/(?:reference/|how-to/|measured/|tutorial/|editors/)?[\w.-]+\.(?:md|json|yml|ipynb)\b"
-)
-
-
-def test_every_page_that_is_named_by_its_path_exists() -> None:
-    elsewhere = {"docs/PTO-micro-Instruction-SPEC.md"}  # of the vendor
-    for path in texts():
-        named = {*_PAGE.findall(path.read_text(encoding="utf-8"))} - elsewhere
-        assert not [name for name in named if not (ROOT / name).exists()], path.relative_to(ROOT)

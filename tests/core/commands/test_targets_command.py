@@ -67,6 +67,17 @@ def test_one_target_lists_all_it_knows(name: str, capsys: Capture) -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_the_pairs_of_a2a3(capsys: Capture) -> None:
+    """Rows of the published table (docs/reference/a2a3.md sections 1 and 3.2), copied by hand."""
+    pairs = {(row["src"], row["dst"]): row for row in document(capsys, "a2a3")["pairs"]}
+    assert pairs["f16", "i8"] == {
+        "src": "f16", "dst": "i8", "modes": ["rint", "round", "floor", "ceil", "trunc"], "default": "rint",
+        "fallback": "trunc", "saturation": "off", "switchable": "always", "scratch": "chunked_masked",
+    }  # fmt: skip
+    assert (pairs["bf16", "f32"]["modes"], pairs["bf16", "f32"]["default"]) == ([], None)  # exact
+    assert (pairs["f32", "f16"]["saturation"], pairs["f32", "f16"]["scratch"]) == ("none: inf", None)
+
+
 def test_one_pair_in_full(capsys: Capture) -> None:
     found = document(capsys, "a2a3", "half", "s8")
     mnemonics = {row["requested"]: (row["in_force"], row["mnemonic"]) for row in found["mnemonics"]}

@@ -185,6 +185,21 @@ def test_shipped_facts_have_a_closed_form_for_every_pair() -> None:
             assert made.is_closed(shape, SCALAR), (rule.src, rule.dst)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 7, 100, 240])
+@pytest.mark.parametrize("cols", [96, 128, 200, 384])
+def test_loads_that_meet_stores(rows: int, cols: int) -> None:
+    """The padded f32 -> f16 kernel loads 512 bytes per trip: every block group twice.
+
+    Source: docs/reference/a5.md section 8.
+    """
+    request = TileCastRequest(format_named("f32"), format_named("f16"), None, None, False)
+    stride = (cols + 127) // 64 * 64
+    rows = min(rows, 200_000 // (6 * stride))
+    shape = CastShape(rows, stride, stride, rows, cols, stride)
+    found = estimate("f32", "f16", shape.rows, shape.cols, valid_cols=cols, target="a5")
+    assert found == simulated(A5, request, shape)
+
+
 CUT = {"saturation": "off", "scratch": True}
 ARRAYS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("f32", "f16", "a2a3", {}), ("i32", "f16", "a2a3", {}), ("f16", "i8", "a2a3", CUT), ("f32", "i16", "a2a3", CUT),

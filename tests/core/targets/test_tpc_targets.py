@@ -211,6 +211,12 @@ def test_tile_programs_are_refused() -> None:
 SOURCE = np.array([1.5, 2.5, -0.5, 40000.0, -1e9, np.inf, -np.inf, np.nan, 1.00390625], np.float32)
 
 
+@pytest.mark.parametrize("target", GENERATIONS)
+def test_float_to_int_saturates_and_rounds_to_nearest_even(target):
+    wanted = np.clip(np.rint(np.nan_to_num(SOURCE.astype(np.float64), nan=0.0)), -32768, 32767).astype(np.int16)
+    assert cast(SOURCE, "f32", "i16", target=target).tolist() == wanted.tolist()
+
+
 def test_ties_away_exists_from_gaudi_on():
     assert cast(np.float32([2.5]), "f32", "i32", target="gaudi", rounding="rhaz").tolist() == [3]
     with pytest.raises(IllegalError, match="no rounding mode round") as error:
