@@ -7,6 +7,7 @@ precision, sums of rows in the order of `work_model`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -179,14 +180,19 @@ def combine_experts(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
     return {"out": nearest_bf16(total)}
 
 
-KERNELS: Mapping[str, tuple[str, Formula]] = {
+class Kernel(NamedTuple):
+    target: str
+    formula: Formula
+
+
+KERNELS = {
     **{
-        formula.__name__: ("a2a3", formula)
+        formula.__name__: Kernel("a2a3", formula)
         for formula in (masked_softmax, rotary_gather, cache_write_i8, expert_dispatch, transposed_cache)
     },
     **{
-        formula.__name__: ("a5", formula)
+        formula.__name__: Kernel("a5", formula)
         for formula in (online_softmax, topk_routing, norm_quantise, gated_activation, combine_experts)
     },
 }
-"""Target and formula of each kernel of programs/kernels/serving."""
+"""The kernels of programs/kernels/serving."""

@@ -30,7 +30,7 @@ CODED = ("bfloat16", "float8_e4m3fn")
 
 
 def path_of(name: str) -> Path:
-    return FOLDER / f"{name}_{KERNELS[name][0]}.pto"
+    return FOLDER / f"{name}_{KERNELS[name].target}.pto"
 
 
 def codes(values: np.ndarray) -> np.ndarray:
@@ -54,9 +54,9 @@ def table_arguments(given: Given) -> dict[str, int | float]:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_outputs_are_those_of_the_steps(name: str, seed: int) -> None:
-    (target, formula), given = KERNELS[name], MADE[name](seed)
+    kernel, given = KERNELS[name], MADE[name](seed)
     with np.errstate(all="ignore"):
-        expected = formula(given[0], given[1], Steps(target))
+        expected = kernel.formula(given[0], given[1], Steps(kernel.target))
     runs = [run(path_of(name), inputs=plain(given), args=given[1], engine=engine) for engine in ("fast", "event")]
     assert set(runs[0].outputs) == set(expected)
     for output, values in expected.items():
@@ -106,7 +106,7 @@ def test_no_inserted_flag_can_be_left_out(name: str, tmp_path: Path) -> None:
     judge, which unrolls everything, must see that nothing depends on them.
     """
     paths = [table_arguments(MADE[name](seed)) for seed in (1, 3, 0)]
-    lines = written_out(path_of(name), KERNELS[name][0])
+    lines = written_out(path_of(name), KERNELS[name].target)
     file = tmp_path / "k.pto"
     for order in orders(lines):
         file.write_text("".join(lines[:order] + lines[order + 1 :]))
