@@ -27,10 +27,6 @@ def pair(producer: str, consumer: str) -> Scope:
     return scope
 
 
-
-
-
-
 def integers(mnemonic: str) -> Scope:
     """An instruction on integer lanes many times over, on what does not wait for it."""
     scope = Scope()
