@@ -27,6 +27,31 @@ def pair(producer: str, consumer: str) -> Scope:
     return scope
 
 
+def wide() -> Scope:
+    """Trips of two chains of forty instructions, more than registers and queue hold, and some for the first port."""
+    scope = Scope()
+    scope.begin_loop(12)
+    for trip in range(12):
+        names = [scope.issue(LOAD, (), 1, trip * 512 + 256 * side)[0] for side in (0, 1)]
+        for step in range(40):
+            kind = compute("vdup" if step % 10 == 9 else "vadd")
+            names = [scope.issue(kind, (name,), 1)[0] for name in names]
+        store = ScopeInstruction("vstsx2", TimingKind.STORE, word="INTLV_B32", size=512)
+        scope.issue(store, names, 0, 65536 + 512 * trip)
+        scope.end_trip()
+    return scope
+
+
+def dense() -> Scope:
+    """Constants made and stored: dispatched faster than anything else, they wait for ports."""
+    scope = Scope()
+    for number in range(300):
+        (name,) = scope.issue(compute("vbr"), (), 1)
+        if number % 50 == 0:
+            scope.issue(STORE, (name,), 0, 256 * number)
+    return scope
+
+
 def integers(mnemonic: str) -> Scope:
     """An instruction on integer lanes many times over, on what does not wait for it."""
     scope = Scope()
