@@ -1,6 +1,6 @@
 """The readers that are fuzzed: how each takes bytes, what must hold of what it has read, its seeds and its modules.
 
-A new reader is a row of `READERS`, with a grammar where mutations of its seeds do not get far.
+A new reader is a row of `READERS`, and a grammar in `grammars` if it has one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from random import Random
 from zlib import crc32
 
 from castsim.isa.errors import CastsimError
-from fuzz import assembly_grammar, file_grammar, seeds, study_readers, tile_grammar
+from fuzz import assembly_grammar, file_grammar, graph_grammar, seeds, study_grammar, study_readers, tile_grammar
 from fuzz.study_readers import file
 
 Grammar = Callable[[Random], bytes]
@@ -26,13 +26,12 @@ ROOT = seeds.ROOT
 class Reader:
     """A reader under test.
 
-    Without a grammar, inputs are mutations of seeds alone. `modules` are patterns of the files whose lines count as its
-    coverage. `placed`: every refusal has a place.
+    `modules` are patterns of the files whose lines count as its coverage. `placed`: every refusal has a place.
     """
 
     read: Callable[[bytes], None]
     seeds: Callable[[], tuple[bytes, ...]]
-    grammar: Grammar | None
+    grammar: Grammar
     modules: tuple[str, ...]
     text: bool = True
     placed: bool = False
@@ -98,24 +97,28 @@ def read_binary(data: bytes) -> None:
 
 
 def read_onnx(data: bytes) -> None:
+    """Read a model."""
     from castsim.tools.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
 
     read(file("m.onnx", data))  # what goes wrong is raised
 
 
 def read_tosa(data: bytes) -> None:
+    """Read a graph."""
     from castsim.tools.graphs.tosa_reader import read_tosa as read  # noqa: PLC0415
 
     read(_text(data, "m.mlir"), Path("m.mlir"))  # what goes wrong is raised
 
 
 def read_target(data: bytes) -> None:
+    """Load a description of a target."""
     from castsim.targets.loader import load_target  # noqa: PLC0415
 
     assert load_target(file("t.toml", data)).name
 
 
 def read_npy(data: bytes) -> None:
+    """Map an array, and take its bytes as an input."""
     from castsim.execution.input_data import input_bytes, read_array  # noqa: PLC0415
     from castsim.isa.formats import FORMATS  # noqa: PLC0415
 
@@ -170,6 +173,7 @@ def read_messages(data: bytes) -> None:
 
 
 def read_csv(data: bytes) -> None:
+    """Read a table of observed differences."""
     from castsim.targets.loader import load_target  # noqa: PLC0415
 
     file("rows.csv", data)
@@ -200,19 +204,19 @@ READERS: dict[str, Reader] = {
         ("simulator/tools/tpc_binary/assembler.py",), text=False,
     ),
     "onnx": Reader(
-        read_onnx, lambda: seeds.files(".onnx"), file_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False
+        read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False
     ),
-    "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), None, (f"{_GRAPHS}/tosa_*.py",)),
+    "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, (f"{_GRAPHS}/tosa_*.py",)),
     "target": Reader(
-        read_target, file_grammar.target_seeds, None,
+        read_target, file_grammar.target_seeds, file_grammar.target,
         ("targets/loader.py", "targets/csv_tables.py", "targets/loader.py", "targets/description.py"),
     ),
     "table": Reader(
-        read_csv, file_grammar.table_seeds, None, ("targets/csv_tables.py", "targets/tpc_compiler.py")
+        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/tpc_compiler.py")
     ),
-    "npy": Reader(read_npy, seeds.arrays, None, ("simulator/execution/input_data.py",), text=False),
+    "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/input_data.py",), text=False),
     "fragment": Reader(
-        read_fragment, lambda: (b"tcvt f32 -> i8 16x512 tmp; tcvt i8 -> f16 16x512", b"texp f32 16x64"), None,
+        read_fragment, file_grammar.fragment_seeds, file_grammar.fragment,
         ("simulator/languages/fragments/fragments.py",),
     ),
     "record": Reader(
@@ -224,37 +228,37 @@ READERS: dict[str, Reader] = {
         ("simulator/tools/diff/comparing.py", "simulator/tools/diff/differences.py"),
     ),
     "trace": Reader(
-        study_readers.read_trace, file_grammar.trace_seeds, file_grammar.trace,
+        study_readers.read_trace, study_grammar.trace_seeds, study_grammar.trace,
         ("simulator/tools/traces/command.py",),
     ),
     "sweep": Reader(
-        study_readers.read_sweep, file_grammar.sweep_seeds, None,
+        study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
         (f"{_SWEEPS}/specification.py", f"{_SWEEPS}/points.py", "isa/value_expressions.py",
          "isa/value_expressions.py"),
     ),
     "sweep-rows": Reader(
-        study_readers.read_rows, file_grammar.rows_seeds, None,
+        study_readers.read_rows, study_grammar.rows_seeds, study_grammar.rows,
         (f"{_SWEEPS}/points.py", f"{_SWEEPS}/results.py", "simulator/tools/sweep/page.py"),
         text=False,
     ),
     "sweep-ledger": Reader(
-        study_readers.read_sweep_ledger, file_grammar.sweep_ledger_seeds, file_grammar.sweep_ledger,
+        study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
         ("simulator/tools/distribution/distributing.py",), text=False,
     ),
     "tune-ledger": Reader(
-        study_readers.read_tune_ledger, file_grammar.tune_ledger_seeds, None,
+        study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
         ("simulator/tools/tune/studies.py",), text=False,
     ),
     "measurements": Reader(
-        study_readers.read_measurements, file_grammar.measurements_seeds, None,
+        study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
         ("simulator/tools/accuracy/measured_rows.py",),
     ),
     "lookup-table": Reader(
-        study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), None,
+        study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,
         ("simulator/machines/vliw/lookup_tables.py",),
     ),
     "messages": Reader(
-        read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), None,
+        read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,
         ("simulator/tools/debugger/debug_adapter.py",),
     ),
 }  # fmt: skip

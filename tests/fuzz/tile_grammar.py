@@ -8,18 +8,165 @@ from random import Random
 from core.execution import sync_random
 
 from castsim.isa.pto.micro_forms import ROWS as MICRO
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.languages.vmi.operations import VMI_ROWS as LOGICAL
 
 _ELEMENTS = (
     "f32", "f16", "bf16", "i8", "si8", "ui8", "i16", "i32", "ui32", "i64", "f8E4M3FN", "f8E5M2", "hif8", "f4E2M1x2",
     "s4", "f64", "i7", "f8", "ui4",
 )  # fmt: skip
+_EXTENTS = ("1", "2", "4", "8", "15", "16", "32", "64", "255", "0", "?", "-1", "4294967296", "65536")
+_SCALARS = ("index", "index", "index", "i32", "i64", "f32", "i1", "f16")
+_PLACES = ("vec", "vec", "vec", "mat", "acc", "left")
+_PIPES = ("PIPE_V", "PIPE_MTE2", "PIPE_MTE3", "PIPE_S", "PIPE_M", "PIPE_ALL", "PIPE_FIX", "PIPE_X")
+
+
+class _Text:
+    """Statements of a function, with the values that they may name."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.lines: list[str] = []
+        self.known: list[tuple[str, str]] = [("%p", "!pto.ptr<f32>"), ("%n", "index"), ("%c", "i1"), ("%x", "f32")]
+        self.names = 0
+
+    def fresh(self) -> str:
+        self.names += 1
+        return f"%v{self.names}"
+
+    def value(self, kind: str = "") -> tuple[str, str]:
+        fitting = [one for one in self.known if kind in one[1]]
+        if not fitting or self.rng.random() < 0.03:
+            fitting = self.known
+        return self.rng.choice(fitting)
+
+    def extents(self) -> tuple[str, str]:
+        if self.rng.random() < 0.8:
+            return "16", "64"
+        few = _EXTENTS if self.rng.random() < 0.3 else _EXTENTS[3:8]
+        return self.rng.choice(few), self.rng.choice(few)
+
+    def element(self, likely: float = 0.6) -> str:
+        return "f32" if self.rng.random() < likely else self.rng.choice(_ELEMENTS)
+
+    def tile(self) -> str:
+        rows, cols = self.extents()
+        element = self.element()
+        if self.rng.random() < 0.4:
+            loc, boxes = self.rng.choice(_PLACES), self.rng.choice(("none_box", "row_major"))
+            return (f"!pto.tile_buf<loc={loc}, dtype={element}, rows={rows}, cols={cols}, v_row={rows}, v_col={cols}, "
+                    f"blayout=row_major, slayout={boxes}, fractal=512, pad=0>")  # fmt: skip
+        valid = f", valid={'x'.join(self.extents())}" if self.rng.random() < 0.2 else ""
+        return f"!pto.tile_buf<vec, {rows}x{cols}x{element}{valid}>"
+
+    def statement(self, depth: int) -> None:
+        self.rng.choice((self.constant, self.arith, self.alloc, self.view, self.part, self.move, self.work, self.work,
+                         self.cast, self.flag, self.validity, self.region if depth else self.work))(depth)  # fmt: skip
+
+    def constant(self, _: int) -> None:
+        name, kind = self.fresh(), self.rng.choice(_SCALARS)
+        fitting = {"f": ("1.0", "-0.5", "1e30", "0x7F800000"), "i": ("0", "1", "16", "64"), "u": ("0",)}[kind[0]]
+        fitting = ("true", "false") if kind == "i1" else fitting
+        number = self.rng.choice(
+            fitting if self.rng.random() < 0.9 else ("-3", "1e400", "9" * 25, "0x7F", "1.0", "true")
+        )
+        self.lines.append(f"{name} = arith.constant {number} : {kind}")
+        self.known.append((name, kind))
+
+    def arith(self, _: int) -> None:
+        name, (one, kind), (two, _) = self.fresh(), self.value("i"), self.value("i")
+        operation = self.rng.choice(("addi", "muli", "subi", "divsi", "remsi", "maxsi", "addf", "mulf", "shli", "xori"))
+        self.lines.append(f"{name} = arith.{operation} {one}, {two} : {kind}")
+        self.known.append((name, kind))
+
+    def alloc(self, _: int) -> None:
+        name, kind = self.fresh(), self.tile()
+        address = f" addr = {self.value('i64')[0]}" if self.rng.random() < 0.2 else ""
+        self.lines.append(f"{name} = pto.alloc_tile{address} : {kind}")
+        self.known.append((name, kind))
+
+    def view(self, _: int) -> None:
+        name, size = self.fresh(), self.value("index")[0]
+        extents = self.rng.choice(("?x?", "x".join(self.extents())))
+        kind = f"!pto.tensor_view<{extents}x{self.element(0.97)}>"
+        self.lines.append(
+            f"{name} = pto.make_tensor_view %p, shape = [{size}, {size}], strides = [{size}, {size}] : {kind}"
+        )
+        self.known.append((name, kind))
+
+    def part(self, _: int) -> None:
+        name, (view, kind), size = self.fresh(), self.value("tensor_view"), self.value("index")[0]
+        part = f"!pto.partition_tensor_view<{'x'.join(self.extents())}x{self.element(0.97)}>"
+        self.lines.append(f"{name} = pto.partition_view {view}, offsets = [{size}, {size}], sizes = [{size}, {size}] : "
+                          f"{kind} -> {part}")  # fmt: skip
+        self.known.append((name, part))
+
+    def move(self, _: int) -> None:
+        tile, part = self.value("tile_buf"), self.value("partition")
+        one, two, name = (part, tile, "tload") if self.rng.random() < 0.5 else (tile, part, "tstore")
+        self.lines.append(f"pto.{name} ins({one[0]} : {one[1]}) outs({two[0]} : {two[1]})")
+
+    def work(self, _: int) -> None:
+        name = self.rng.choice(sorted(VECTOR_OPERATIONS)).partition(".")[0]
+        given = [
+            self.value("tile_buf" if self.rng.random() < 0.9 else "") for _ in range(self.rng.choice((1, 1, 2, 2, 3)))
+        ]
+        names, kinds = ", ".join(one[0] for one in given), ", ".join(one[1] for one in given)
+        out = self.value("tile_buf")
+        self.lines.append(f"pto.{name} ins({names} : {kinds}) outs({out[0]} : {out[1]})")
+
+    def cast(self, _: int) -> None:
+        src, dst = self.value("tile_buf"), self.value("tile_buf")
+        mode = self.rng.choice(("RINT", "CAST_RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD", "NONE", "X"))
+        self.lines.append(
+            f"pto.tcvt ins({src[0]} {{rmode = #pto<round_mode {mode}>}} : {src[1]}) outs({dst[0]} : {dst[1]})"
+        )
+
+    def flag(self, _: int) -> None:
+        one, two = self.rng.choice(_PIPES), self.rng.choice(_PIPES)
+        event = f"EVENT_ID{self.rng.choice((0, 1, 7, 8, 99))}"
+        self.lines.append(self.rng.choice((
+            f'pto.set_flag["{one}", "{two}", "{event}"]', f'pto.wait_flag["{one}", "{two}", "{event}"]',
+            f"pto.barrier <{one}>", f"pto.set_flag[<{one}>, <{two}>, <{event}>]",
+        )))  # fmt: skip
+
+    def validity(self, _: int) -> None:
+        tile, size = self.value("tile_buf"), self.value("index")[0]
+        self.lines.append(f"pto.set_validshape {tile[0]}, {size}, {size} : {tile[1]}")
+
+    def region(self, depth: int) -> None:
+        before = len(self.known)
+        name, bound = self.fresh(), self.value("index")[0]
+        if self.rng.random() < 0.6:
+            self.lines.append(f"scf.for {name} = {bound} to {self.value('index')[0]} step {self.value('index')[0]} {{")
+            self.known.append((name, "index"))
+        else:
+            self.lines.append(f"scf.if {self.value('i1')[0]} {{")
+        for _ in range(self.rng.randint(0, 3)):
+            self.statement(depth - 1)
+        self.lines.append("}")
+        del self.known[before:]
 
 
 def tile(rng: Random) -> bytes:
-    """A kernel of loops and branches that can be read; what cannot comes of mutations."""
-    kind = rng.choice((sync_random.SMALL, sync_random.LARGE))
-    return sync_random.Maker(rng.randrange(1 << 30), kind).text().encode()
+    """A program of tiles: any statements, or a kernel of loops and branches that can be read."""
+    if rng.random() < 0.3:
+        return (
+            sync_random.Maker(rng.randrange(1 << 30), rng.choice((sync_random.SMALL, sync_random.LARGE)))
+            .text()
+            .encode()
+        )
+    text = _Text(rng)
+    for make in (text.constant, text.view, text.part, text.alloc, text.alloc):
+        make(0)
+    for _ in range(rng.randint(1, 12)):
+        text.statement(2)
+    arch = rng.choice(("a3", "a5", "a2", "a9"))
+    return "\n".join([
+        f'module attributes {{pto.target_arch = "{arch}"}} {{',
+        "func.func @k(%p: !pto.ptr<f32>, %n: index, %c: i1, %x: f32) attributes {pto.entry} {",
+        *text.lines, "return", "}", "}", "",
+    ]).encode()  # fmt: skip
 
 
 _HEAD = (

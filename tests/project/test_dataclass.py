@@ -8,7 +8,7 @@ import inspect
 import pickle
 import subprocess
 import sys
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
@@ -245,6 +245,18 @@ def test_super_without_arguments_works_in_a_class_with_slots() -> None:
             return super().doubled + 1
 
     assert (type(Derived.of(1)), Derived.of(1).doubled) == (Derived, 5)
+
+
+def test_an_abstract_method_still_has_to_be_declared() -> None:
+    @dataclass(slots=True)
+    class Base(ABC):
+        a: int
+
+        @abstractmethod
+        def work(self) -> None: ...
+
+    with pytest.raises(TypeError, match="abstract"):
+        Base(1)  # type: ignore[abstract]
 
 
 def test_a_mutable_default_is_refused() -> None:

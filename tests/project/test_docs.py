@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import importlib.util
+import inspect
 import io
 import json
 import os
 import re
 import shlex
 import sys
+from itertools import pairwise
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from kit.command_output import out_of
@@ -22,8 +26,15 @@ from makers.generated_pages import GENERATED, filled, pages
 from makers.page_parts import FILES, MADE
 from project.built_site import built_site
 
+import castsim
 from castsim.__main__ import main
+from castsim.commands.feature import shipped_features
+from castsim.commands.shared_options import OptionParser
 from castsim.execution.timing import Cause
+from castsim.isa.pto.micro_forms import ROWS
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.isa.tpc.instructions import mnemonics
+from castsim.languages.vmi.operations import LEGACY, VMI_ROWS
 from castsim.reports.pairs import pair_rows
 from castsim.targets.loader import load_target, target_names
 from castsim.tools.debugger.command import PROMPT
@@ -123,6 +134,22 @@ def test_data_files_are_as_they_are_now_and_linked(name):
     assert any(f"]({name})" in page.read_text(encoding="utf-8") for page in path.parent.glob("*.md"))
 
 
+def test_generated_parts_are_complete(made):
+    commands, tiles = made["commands"](), made["tile-operations"]()
+    micro, logical, assembly = (
+        FILES[name]() for name in ("micro-operations.csv", "micro-logical.csv", "tpc-instructions.csv")
+    )
+    assert all(f"| `{name}` |" in commands for name in COMMANDS)
+    assert all(f"`{operation.name}`" in tiles for operation in VECTOR_OPERATIONS.values())
+    assert all(f"\npto.{name}," in micro for name in ROWS)
+    assert all(f"\npto.vmi.{name}," in logical or name in LEGACY for name in VMI_ROWS)
+    assert all(re.search(rf'^"?{re.escape(name)}[ .,]', assembly, re.MULTILINE) for name in mnemonics())
+    options, explained = made["target-options"](), FILES["target-options.csv"]()
+    for name in (name for target in target_names() for name in load_target(target).options):
+        assert f"`{name}`" in options and f",{name}," in explained
+    assert all(f"### castsim.{name}\n" in made["api"]() for name in castsim.__all__ if name != "__version__")
+
+
 def test_all_pages_together_stay_short():
     every = (ROOT / "README.md", *DOCS.rglob("*.md"))
     assert sum(len(path.read_text(encoding="utf-8").split()) for path in every) <= 55_000
@@ -172,26 +199,102 @@ def test_the_glossary_defines_every_cause_and_column(made):
     assert not missing, f"tests/makers/page_parts/glossary.py does not define the columns {missing}"
 
 
+def told(owner):
+    """Return the fields below which a class says what they are."""
+    body = ast.parse(inspect.getsource(owner)).body[0].body
+    pairs = [(first, second) for first, second in pairwise(body) if isinstance(first, ast.AnnAssign)]
+    return {first.target.id for first, second in pairs if isinstance(second, ast.Expr)}
+
+
+def fields(owner):
+    return [field.name for field in dataclasses.fields(owner)] if dataclasses.is_dataclass(owner) else []
+
+
+def members(owner):
+    for name, found in vars(owner).items():
+        if not name.startswith("_") and (inspect.isfunction(found) or isinstance(found, property)):
+            yield name, found
+
+
+@pytest.mark.parametrize("name", [name for name in castsim.__all__ if name != "__version__"])
+def test_every_public_name_has_a_docstring(name):
+    found = getattr(castsim, name)
+    assert inspect.getdoc(found)
+    if inspect.isclass(found):
+        assert all(inspect.getdoc(member) for _, member in members(found))
+        text = inspect.getdoc(found)
+        assert [field for field in fields(found) if field not in text and field not in told(found)] == []
+
+
+FUNCTIONS = [name for name in castsim.__all__ if inspect.isfunction(getattr(castsim, name))]
+
+
+UNITS = {"rows": "elements", "row_stride": "elements", "limit": "bytes", "x": "elements", "array": "shape"}
+"""Parameters that have a unit or a shape, which their functions state."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_say_what_they_take_and_return_and_refuse(name):
+    found = getattr(castsim, name)
+    text, parameters = inspect.getdoc(found), inspect.signature(found).parameters
+    taken = text.partition("Args:\n")[2].partition("Raises:")[0]
+    told_of = {word for line in re.findall(r"^    (\w[\w, ]*):", taken, re.M) for word in line.split(", ")}
+    assert set(parameters) <= told_of
+    assert all(UNITS[each] in taken for each in parameters if each in UNITS)
+    assert "Raises:\n" in text or not parameters
+    assert "Returns:\n" in text or text.startswith("Return") or inspect.isgeneratorfunction(inspect.unwrap(found))
+
+
+@pytest.mark.parametrize("name", [name for name in castsim.__all__ if inspect.isclass(getattr(castsim, name))])
+def test_methods_of_results_say_what_they_return(name):
+    for member, found in members(getattr(castsim, name)):
+        text = inspect.getdoc(found)
+        assert text[0].isupper() and text.rstrip().endswith((".", ":")) and len(text.split()) > 4, member
+        if member in ("cycles", "pipes"):
+            assert "cycles" in text.lower(), member
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     return built_site(tmp_path_factory)
 
 
 @needs_mkdocs
+@pytest.mark.parametrize("words", ["saturation", "tmp", "stale read"])
+def test_search_finds(site, words):
+    index = json.loads((site / "search" / "search_index.json").read_text())
+    found = {
+        entry["location"].partition("#")[0]
+        for entry in index["docs"]
+        if words in f"{entry['title']} {entry['text']}".lower()
+    }
+    assert "glossary.html" in found and len(found) > 3
+    assert (site / "search" / "search_index.js").read_text().startswith("var __index = ")  # the search of files on disk
+
+
+@needs_mkdocs
 def test_casts_at_a_glance_show_every_cast_of_every_chip(site):
+    """Ties of casts that round to nearest, and what is beyond the range, are those of NumPy and ml_dtypes."""
     text = (site / "assets" / "casts.js").read_text(encoding="utf-8")
     chips = json.loads(text[text.index("CHIPS = ") + 8 :].rstrip(";\n"))
     assert [chip["name"] for chip in chips] == list(target_names())
+    kinds = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn, "f32": np.float32}
+    compared = 0
     for chip in chips:
         rows = pair_rows(load_target(chip["name"]))
         assert [(cast["src"], cast["dst"]) for cast in chip["casts"]] == [(row.src, row.dst) for row in rows]
-        results = [row for cast in chip["casts"] for row in cast["results"]["default"]]
-        codes = {row[1]: row[3] for cast in chip["casts"] for row in cast["results"]["default"]
-                 if (cast["src"], cast["dst"]) == ("f32", "f16")}  # fmt: skip
-        ties = np.array([int(code, 16) for code in codes], np.uint32).view(np.float32)
-        numbers = np.isfinite(ties) & (np.abs(ties) < 65504)
-        made = np.array([int(code, 16) for code in codes.values()], np.uint16)
-        assert results and np.array_equal(made[numbers], ties[numbers].astype(np.float16).view(np.uint16))
+        for cast in chip["casts"]:
+            src, dst = kinds.get(cast["src"]), kinds.get(cast["dst"])
+            nearest = cast["default"] in ("rint", "csr")
+            for given, bits, _, made, outcome, _ in cast["results"]["default"] if src and dst and nearest else ():
+                array = np.array([int(bits, 16)], f"u{np.dtype(src).itemsize}").view(src)
+                assert float(array[0]) == pytest.approx(float(given), rel=1e-11, nan_ok=True)
+                if outcome in ("exact", "rounded") and given != "nan":  # payloads of NaN differ
+                    whole = np.rint(array) if src is dst else array  # f32 -> f32 of Ascend rounds to integers
+                    exact = whole.astype(dst).view(f"u{np.dtype(dst).itemsize}")[0]
+                    assert int(made, 16) == exact, (chip["name"], cast["src"], cast["dst"], given)
+                    compared += 1
+    assert compared > 100
 
 
 @needs_mkdocs
@@ -204,6 +307,31 @@ def test_the_site_opens_from_disk(site):
         assert not [target for target in loaded if re.match(r"(?:https?:)?//", target)], page.name
         if page.name != "404.html":
             assert all((page.parent / target.partition("?")[0]).exists() for target in loaded), page.name
+
+
+@needs_mkdocs
+def test_every_public_name_is_on_the_page_of_python(site):
+    text = (site / "api.html").read_text()
+    assert all(f'id="castsim{name.lower()}"' in text for name in castsim.__all__ if name != "__version__")
+
+
+@needs_mkdocs
+def test_the_page_of_the_command_line_explains_every_option(site):
+    text = (site / "cli.html").read_text()
+    for feature in shipped_features():
+        name = feature.name
+        parser = OptionParser(prog=name, add_help=False)
+        feature.declare(parser)
+        for action in parser._actions:
+            anchor = f"{name}-{(action.option_strings or [action.dest])[-1].strip('-')}"
+            assert re.search(rf'<dt id="{re.escape(anchor)}">.*?</dt>\s*<dd>\w?[^<]{{3,}}\.</dd>', text), anchor
+
+
+@needs_mkdocs
+def test_pages_of_the_root_folder_are_on_the_site(site):
+    assert "Rules that tests enforce" in (site / "contributing.html").read_text()
+    assert 'href="security.html"' in (site / "changes.html").read_text()
+    assert max(len((ROOT / name).read_text().split()) for name in ("CONTRIBUTING.md", "CHANGELOG.md")) < 900
 
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
@@ -277,3 +405,16 @@ def test_example_prints_what_it_says(example, monkeypatch):
     printed = out.getvalue().splitlines()
     assert said
     assert printed[: len(said)] == said
+
+
+def test_it_is_three_screens_and_links():
+    assert len(README.splitlines()) <= 190
+    links = re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", README)
+    assert len(links) > 15
+    assert not [path for path, _ in links if not (ROOT / path).is_file()]
+
+
+def test_prose_is_at_most_450_words():
+    """Prose is what stands outside code blocks, tables and comments."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->|^\|[^\n]*$", "", README, flags=re.MULTILINE | re.DOTALL)
+    assert 200 < len(text.split()) <= 450

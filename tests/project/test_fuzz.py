@@ -10,7 +10,8 @@ import pytest
 from fuzz import engines, seeds
 from fuzz.judging import DefectError, HangError, judge
 from fuzz.mutation import MOST_BYTES, Mutator
-from fuzz.readers import READERS
+from fuzz.readers import READERS, ROOT
+from fuzz.record import Record
 from fuzz.rounds import Coverage, Round
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -101,6 +102,20 @@ def test_the_same_seed_makes_the_same_inputs_and_none_is_too_long() -> None:
     assert all(len(mutator.mutated(b"x" * MOST_BYTES)) <= MOST_BYTES for _ in range(50))
 
 
+def test_every_reader_has_modules() -> None:
+    patterns = [pattern for reader in READERS.values() for pattern in reader.modules]
+    assert [pattern for pattern in patterns if not list(ROOT.glob(pattern))] == []
+
+
+def test_coverage_counts_lines_of_functions() -> None:
+    reader = READERS["npy"]
+    coverage = Coverage(reader.modules)
+    Round(reader, "lines", coverage).run(64, 5.0)
+    totals = coverage.totals()
+    assert 0 < totals["lines_reached"] < totals["lines_in_all"]
+    assert totals["edges_reached"] >= totals["lines_reached"]
+
+
 @pytest.mark.parametrize(
     "head", ["func.func @d{}(%x: !pto.ptr<f16nd<vector>}} {{\n", "func.func @d{}() {{\n%a = pto.x\n"]
 )
@@ -127,6 +142,19 @@ def test_engines_of_today_were_compared_on_the_programs_of_the_record() -> None:
         assert one["differences"] == 0
         for number in range(0, one["programs"], one["programs"] // (100 if THOROUGH else 4)):
             assert engines.difference(name, number) is None, (name, number)
+
+
+def test_records_add_up_inputs_and_take_the_longer_count_of_programs() -> None:
+    one, other = Record(1), Record(2)
+    one.reader("tile")["inputs"], other.reader("tile")["inputs"] = 3, 4
+    one.reader("tile")["longest_seconds"], other.reader("tile")["longest_seconds"] = 0.5, 0.2
+    one.engine("casts")["programs"], other.engine("casts")["programs"] = 7, 5
+    other.engine("vliw")["programs"] = 9
+    one.merge(other)
+    assert (one.reader("tile")["inputs"], one.reader("tile")["longest_seconds"]) == (7, 0.5)
+    assert (one.engine("casts")["programs"], one.engine("vliw")["programs"]) == (7, 9)
+    with pytest.raises(AssertionError, match="same seed"):
+        one.merge(Record(1, {"tile": {}}))
 
 
 @pytest.mark.parametrize(("mechanism", "number"), [("strided-repeat", 97860), ("vector-function", 61900)])

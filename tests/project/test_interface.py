@@ -44,6 +44,12 @@ def test_results_are_shown_in_a_line() -> None:
     assert "greco" in repr(assembled)
 
 
+def test_names_that_are_imported_on_use_are_listed() -> None:
+    assert {name for name in dir(castsim) if not name.startswith("_")} == set(castsim.__all__) - {"__version__"}
+    for name in castsim.__all__:
+        assert getattr(castsim, name) is not None
+
+
 @pytest.mark.parametrize(
     ("given", "name"),
     [
@@ -98,6 +104,12 @@ def test_numbers_beyond_a_format_raise_no_warning(src: str, largest: float) -> N
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert castsim.cast([largest, -largest], src, "f64").tolist() == [np.inf, -np.inf]
+
+
+def test_lists_without_a_source_are_what_numpy_makes_of_them() -> None:
+    assert same(cast([1.5, 2.5], "f16"), np.float16([1.5, 2.5]))
+    assert same(cast([300, -1], "i8"), np.int8([44, -1]))
+    assert same(cast(1.5, "f16"), np.array(1.5, np.float16))
 
 
 @pytest.mark.parametrize(
@@ -213,6 +225,31 @@ def test_a_generator_draws_the_random_words() -> None:
     assert abs(float((drawn > 1).mean()) - 0.25) < 0.02
     words = np.random.default_rng(5).integers(1 << 32, size=near.shape, dtype=np.uint32)
     assert same(drawn, cast(near, "f32", "f16", rounding="stochastic", random=words))
+
+
+def test_type_checkers_refuse_names_that_there_are_not(tmp_path: Path) -> None:
+    """`castsim/__init__.py` alone: what it hands on is of any type, what it does not have is an error."""
+    api = pytest.importorskip("mypy.api")
+    package = tmp_path / "castsim"
+    package.mkdir()
+    (package / "__init__.py").write_text(Path(castsim.__file__).read_text())
+    (tmp_path / "user.py").write_text("import castsim\n\ncastsim.cast\ncastsim.nope\n")
+    said, _, code = api.run(["--strict", "--no-incremental", "--ignore-missing-imports", str(tmp_path / "user.py")])
+    assert code == 1
+    assert [line.partition("user.py:")[2] for line in said.splitlines() if "user.py" in line] == [
+        '4: error: Module has no attribute "nope"  [attr-defined]'
+    ]
+
+
+def test_findings_are_shown_in_a_line() -> None:
+    path = ROOT / "programs/tpc_f32_i32_pipelined_stale_goya.tpc"
+    result = run(path, inputs={"x": "random:1"})
+    assert result.stale_reads
+    read = result.stale_reads[0]
+    for each in (read, read.reader, result.timing):
+        assert len(repr(each)) < 200
+        assert "\n" not in repr(each)
+    assert f"line {read.reader.span.line} " in repr(read)
 
 
 def test_lowering_is_a_call() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
@@ -54,21 +54,65 @@ OUTSIDE = [path for path in SOURCES if path.parts[len(ROOT.parts)] != "targets" 
 """Sources that are of no mechanism's own."""
 
 
+def evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs of a source: all but annotations, bases of classes, parameters (`X[...]`) and variables of types."""
+    skipped = {"annotation", "returns", "bases"}
+    if isinstance(node, ast.Call) and named(node.func) == "TypeVar":
+        return
+    if isinstance(node, ast.Subscript) and named(node.value):
+        skipped |= {"slice"}
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name not in skipped:
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, ast.AST):
+                    yield from evaluated(each)
+
+
 def named(node: ast.AST) -> str:
     """The last word of a name with dots, '' of anything else."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-SWITCH = re.compile(
-    r"isinstance\([^()]*\b(?:{0})\b|case (?:\w+\.)?(?:{0})\(|(?:in|is) (?:{0})\b|\{{(?:\w+\.)?(?:{0}):|"
-    r"hasattr\([\w.]*(?:target|chip), |getattr\([\w.]*(?:target|chip), [^,()]*, ".format("|".join(sorted(TARGETS)))
+def switches(tree: ast.Module) -> list[int]:
+    """Lines in which it matters of which class a target is.
+
+    Whatever does so at run time (`isinstance`, a pattern, `type(...) is`, a table by class) has to name the class,
+    or it tries what a target has.
+    """
+    found = []
+    for node in evaluated(tree):
+        names_class = isinstance(node, ast.Name | ast.Attribute) and named(node) in TARGETS
+        names_class = names_class and not ast.unparse(node).startswith("tvm.")  # TVM's targets are none of ours
+        asks = isinstance(node, ast.Call) and (
+            named(node.func) == "hasattr" or (named(node.func) == "getattr" and len(node.args) == 3)
+        )
+        if names_class or (asks and ("target" in named(node.args[0]) or named(node.args[0]) == "chip")):
+            found.append(node.lineno)
+    return found
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        "isinstance(target, VliwTarget)",
+        "isinstance(self.target, StridedRepeatTarget | VectorFunctionTarget)",
+        "type(target) is vliw.VliwTarget",
+        "{VliwTarget: 1}[type(target)]",
+        "rows = {vliw.VliwTarget: 1}",
+        "issubclass(type(target), DataflowTarget)",
+        "match target:\n    case VliwTarget(name=name):\n        pass",
+        "hasattr(loaded.target, 'dialect')",
+        "getattr(chip, 'dialect', None)",
+    ],
 )
-"""Asks of which class a target is, or tries what it has."""
+def test_a_switch_is_seen(switch: str) -> None:
+    assert switches(ast.parse(switch))
 
 
-def switches(tree: ast.Module) -> list[str]:
-    """Pieces of a source in which it matters of which class a target is."""
-    return [match[0] for match in SWITCH.finditer(ast.unparse(tree))]
+def test_types_are_no_switch() -> None:
+    text = "def f(target: VliwTarget) -> Target: return target\nclass A(B[VliwTarget]): x: Target\nC = D[Target]"
+    assert not switches(ast.parse(text))
 
 
 def test_nobody_asks_for_the_class_of_a_target() -> None:
@@ -104,6 +148,14 @@ def tables() -> dict[str, MachinePart[Any]]:
                 module, name = module_of(path), named(node.target)
                 found[f"{module}:{name}"] = getattr(import_module(module), name)
     return found
+
+
+def test_a_room_has_one_table() -> None:
+    """But for the two engines, the units and the segments of one of them, and features."""
+    rooms = [place.split(".")[1].partition(":")[0] for place in tables()]
+    others = ["machines", "reports", "reports", *["tools"] * 4]
+    assert sorted(rooms) == ["engines"] * 4 + others
+    assert PARTIAL.keys() <= tables().keys()
 
 
 @pytest.mark.parametrize("place", tables())

@@ -125,6 +125,17 @@ def test_in_a_checkout_the_command_names_the_folder(tmp_path: Path, monkeypatch:
     assert extra_command("sweep") == "pip install '.[sweep]'"
 
 
+def test_every_extra_is_in_the_table_of_the_installation_page() -> None:
+    """Those of pyproject.toml; a page that leaves one out sends its users to a refusal."""
+    import tomllib  # noqa: PLC0415
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    page = (ROOT / "docs/tutorial/install.md").read_text()
+    assert {name for name in extras if f"`{name}`" not in page} == set()
+    readme = (ROOT / "README.md").read_text()
+    assert {name for name in extras if name not in ("docs", "test") and f"`{name}`" not in readme} == set()
+
+
 def needed(requirements: list[str], known: set[str]) -> set[str]:
     """Return the distributions that requirements without extras ask for, and those that these ask for."""
     for each in map(Requirement, requirements):

@@ -23,7 +23,7 @@ import pytest
 from kit.chromium import NEEDED
 from kit.paths import PROGRAMS, ROOT
 from project import playground_casts
-from project.built_site import build_of_playground, built_playground, site_with_playground
+from project.built_site import build_of_playground, built_playground, built_site, site_with_playground
 
 from castsim.__main__ import main
 from castsim.reports.pairs import pair_rows
@@ -257,3 +257,45 @@ def test_every_sample_runs_in_chromium_from_disk(page: Page, site: Path) -> None
         first, *others = seconds.values()
         assert first < 25 and max(others) < 3, seconds
     assert sum(path.stat().st_size for path in (site / "playground").iterdir()) <= 32_000_000
+
+
+@marked
+def test_a_page_shows_a_run_and_its_address_keeps_the_program(page: Page) -> None:
+    status, _ = page.run(next(iter(build.SAMPLES)))
+    assert status.startswith("Exit code 0 ")
+    assert "450 cycles" in page.text()
+    assert page.tab.frame_locator("#playground-app iframe").locator("text=Timeline").count()
+    assert '"run f32_to_f16.pto' in page.tab.evaluate("atob(location.hash.slice(1))")
+    page.tab.fill("#playground-words", "run f32_to_f16.pto --target nowhere")
+    status, _ = page.run()
+    assert status.startswith("Exit code 2 ")
+    assert "nowhere" in page.text()
+    assert not page.complaints
+
+
+@marked
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_axe_finds_nothing_on_the_playground(page: Page, scheme: str, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python")
+    page.tab.set_viewport_size({"width": width, "height": 900})
+    page.tab.emulate_media(color_scheme=scheme)
+    page.tab.wait_for_timeout(500)
+    assert page.tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.tab.add_script_tag(path=str(Path(axe.__file__).parent / "axe.min.js"))
+    violations = page.tab.evaluate("() => axe.run({ preload: false })")["violations"]
+    assert [(finding["id"], finding["nodes"][0]["html"]) for finding in violations] == []
+
+
+@marked
+def test_the_page_runs_no_samples_without_numpy_and_says_why(
+    browser: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mkdocs")
+    shutil.copytree(built_site(tmp_path_factory), tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(build, "succeeds", lambda *_: False)
+    assert build.main(["--site", str(tmp_path)]) == 0
+    page = Page(browser, tmp_path)
+    assert "runs no samples" in page.tab.inner_text("#playground-app")
+    assert f"npm does not provide pyodide {build.PYODIDE}" in page.tab.inner_text("#playground-app")
+    assert not page.tab.query_selector("#playground-app button")
+    assert not page.complaints

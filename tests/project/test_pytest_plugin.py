@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,11 @@ def failure(folder: pytest.Pytester, text: str, only: str = "") -> str:
 def complaint(lines: list[str]) -> str:
     """Return what pytest prints of a failing test, without its mark for errors."""
     return "\n".join(line.removeprefix("E   ").strip() for line in lines if line.startswith("E   "))
+
+
+def test_the_entry_point_is_a_plugin() -> None:
+    (entry,) = (EntryPoint(name, value, "pytest11") for name, value in PLUGIN.items())
+    assert {"castsim_cast", "castsim_kernel"} <= set(vars(entry.load()))
 
 
 def test_the_examples_of_the_page_pass(folder: pytest.Pytester) -> None:
@@ -164,3 +172,14 @@ def test_loading_the_plugin_imports_nothing_heavy(folder: pytest.Pytester) -> No
     folder.makepyfile("def test_it(): pass\ndef test_other(castsim_kernel): pass\n")
     done = folder.runpytest_subprocess("--collect-only", "-q", "-s")
     assert "heavy: []" in done.stdout.str()
+
+
+def test_what_loading_the_plugin_imports_beside_pytest() -> None:
+    """Only its own module and the two packages above it."""
+    script = (
+        "import sys, pytest; before = set(sys.modules); import castsim.testing; "
+        "print(*sorted(set(sys.modules) - before - set(sys.builtin_module_names)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    added = {name for name in done.stdout.split() if not name.startswith("__editable__")}
+    assert added - {"__future__"} == {"castsim", "castsim.testing"}

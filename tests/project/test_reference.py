@@ -19,6 +19,9 @@ _CITED = re.compile(
 )
 
 
+_ELSEWHERE = re.compile(rf"(?<![\w/.-])\w+\.md`?,?(?:{_BREAK}sections?)?{_BREAK}\d")
+
+
 def headings(text: str) -> set[str]:
     return set(re.findall(r"^#{2,4} (\d+(?:\.\d+)*)[. ]", text, re.MULTILINE))
 
@@ -40,6 +43,12 @@ def citations(text: str) -> list[tuple[str, list[str]]]:
     return [(page, numbers) for page, numbers in found]
 
 
+def test_a_citation_is_understood() -> None:
+    sample = "see docs/reference/a5.md sections 6.2,\n    # 6.3 and 9; docs/reference/tpc.md, section 2.2"
+    assert citations(sample) == [("a5.md", ["6.2", "6.3", "9"]), ("tpc.md", ["2.2"])]
+    assert headings("## 1. Machine\n### 1.1 Modes\n") == {"1", "1.1"}
+
+
 def test_every_citation_leads_somewhere() -> None:
     sections = {name: headings(text) for name, text in PAGES.items()}
     followed = 0
@@ -50,6 +59,13 @@ def test_every_citation_leads_somewhere() -> None:
             assert not missing, f"{path.relative_to(ROOT)} cites sections {sorted(missing)} of {page}"
             followed += 1
     assert followed > 200  # the search itself works
+
+
+def test_no_section_is_cited_of_a_page_that_the_repository_lacks() -> None:
+    """A section of a page without its folder would lead nowhere."""
+    for path in texts():
+        found = _ELSEWHERE.search(path.read_text(encoding="utf-8"))
+        assert found is None or path == Path(__file__), f"{path.relative_to(ROOT)}: {found and found.group()}"
 
 
 _CODE = re.compile(r"^```.*?^```$|``[^`\n]+``|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -77,3 +93,15 @@ def test_every_link_between_files_leads_somewhere() -> None:
             followed += 1
     assert followed > 100  # the search itself works
     assert dead == []
+
+
+_PAGE = re.compile(
+    r"(?<![\w/.-])docs/(?:reference/|how-to/|measured/|tutorial/|editors/)?[\w.-]+\.(?:md|json|yml|ipynb)\b"
+)
+
+
+def test_every_page_that_is_named_by_its_path_exists() -> None:
+    elsewhere = {"docs/PTO-micro-Instruction-SPEC.md"}  # of the vendor
+    for path in texts():
+        named = {*_PAGE.findall(path.read_text(encoding="utf-8"))} - elsewhere
+        assert not [name for name in named if not (ROOT / name).exists()], path.relative_to(ROOT)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import symtable
 import sys
 import textwrap
 import tomllib
+from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -15,6 +17,21 @@ from pathlib import Path
 import pytest
 from kit.paths import ROOT
 from project import remove_feature
+
+from castsim.commands.feature import COMMANDS, shipped_features
+
+LAZY_IMPORTS = 175
+"""Imports inside functions that the product may have; what a command loads is in test_start_up.py."""
+
+
+DECLARING = (
+    "castsim.commands.feature",
+    "castsim.commands.shared_options",
+    "castsim.reports.sections",
+    "castsim.isa.errors",
+)
+"""What a declaration may import of castsim."""
+
 
 PACKAGES = ("isa", "targets", "simulator")
 MOST_EMPTY_NAMES = 300
@@ -176,6 +193,19 @@ def test_public_names_are_documented() -> None:
                 assert ast.get_docstring(node), f"{path}: {node.name}"
 
 
+def test_public_names_are_listed_once_and_exist() -> None:
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        for node in tree_of(path).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+                listed = ast.literal_eval(node.value)
+                assert len(set(listed)) == len(listed), path
+                lazy = "__getattr__" in text  # names that are imported when first asked for
+                symbols = symtable.symtable(text, str(path), "exec").get_symbols()
+                bound = {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
+                assert lazy or set(listed) <= bound, (path, set(listed) - bound)
+
+
 def test_chips_are_data() -> None:
     chips = {path.stem for path in (ROOT / "targets").glob("*.toml")} - {"exact"}  # a specification, and a plain word
     for path in SOURCES:
@@ -225,12 +255,19 @@ A room stands above all that it imports, wherever in a file the import stands. N
 """
 
 
+FEATURES = ("languages", "tools")
+"""The rooms of folders that can be taken out."""
+
+
 DOORS = {"__init__", "__main__", "testing"}
 """Single files at the top: `import castsim`, the command line, the pytest plugin. They hand on what stands in rooms.
 
 Everybody enters by `__init__`, which fetches a name when it is used; by it a result asks the room of reports for what a
 notebook shows of it. No file imports the other two.
 """
+
+
+MOST_FLOORS, MOST_ROOMS = 8, 10
 
 
 BUDGET = """
@@ -251,6 +288,18 @@ testing            1    100
 tools            195  59900
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
+
+
+ONE_IMPORTER = 10
+"""Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
+
+
+SAME_NAMES = 8
+"""Names, at most, that several files have."""
+
+
+LONGEST_CHAIN = 26
+"""Files, at most, of which each imports the next when it is loaded; those of packages count."""
 
 
 def floors(arrows: dict[str, set[str]]) -> dict[str, int]:
@@ -307,6 +356,14 @@ def test_the_picture_is_what_the_imports_are() -> None:
     assert picture(measured()) == PICTURE, "python tests/project/test_rooms.py"
 
 
+def test_the_house_stays_low() -> None:
+    """Features stand on top of the core, which is read without them."""
+    rooms = floors(measured())
+    core = {room: floor for room, floor in rooms.items() if room not in FEATURES}
+    assert len(core) <= MOST_ROOMS
+    assert max(core.values()) <= MOST_FLOORS
+
+
 def test_no_files_import_each_other_in_a_round() -> None:
     modules = {module_of(path): path for path in SOURCES}
     order = TopologicalSorter(
@@ -317,6 +374,26 @@ def test_no_files_import_each_other_in_a_round() -> None:
         }
     )
     order.prepare()  # CycleError names the files of a round
+
+
+def loaded_with(path: Path) -> set[str]:
+    """Return what a file imports when it is imported itself."""
+    found: set[str] = set()
+    for node in tree_of(path).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_chains_of_imports_are_short() -> None:
+    modules = {module_of(path): path for path in SOURCES}
+    below = {name: loaded_with(path) & {*modules} - {name, "castsim"} for name, path in modules.items()}
+    length: dict[str, int] = {}
+    for name in TopologicalSorter(below).static_order():
+        length[name] = 1 + max((length[each] for each in below[name]), default=0)
+    assert max(length.values()) <= LONGEST_CHAIN, max(length, key=length.__getitem__)
 
 
 def budget() -> str:
@@ -337,5 +414,64 @@ def test_rooms_keep_within_their_budgets() -> None:
     assert not {room: own for room, own in found.items() if own[0] > allowed[room][0] or own[1] > allowed[room][1]}
 
 
+def importers() -> dict[str, set[str]]:
+    """Return the modules that import each module."""
+    found: dict[str, set[str]] = {module_of(path): set() for path in SOURCES}
+    for path in SOURCES:
+        for name in imports(path):
+            known = name if name in found else name.rpartition(".")[0]
+            if known in found and known != module_of(path):
+                found[known].add(module_of(path))
+    return found
+
+
+def test_few_modules_are_there_for_one_neighbour() -> None:
+    above, paths = importers(), {module_of(path): path for path in SOURCES}
+    alone = [
+        name
+        for path in SOURCES
+        if path.name != "__init__.py" and room_of(module_of(path)) not in FEATURES
+        for name in [module_of(path)]
+        if [paths[each].parent for each in above[name]] == [path.parent]
+    ]
+    assert len(alone) <= ONE_IMPORTER, alone
+
+
+def test_file_names_say_which_subject() -> None:
+    """But for features, whose folder says it: each has a command, most a report."""
+    core = [path for path in SOURCES if room_of(module_of(path)) not in FEATURES]
+    names = Counter(path.name for path in core if path.name != "__init__.py")
+    assert len([name for name, files in names.items() if files > 1]) <= SAME_NAMES
+
+
 if __name__ == "__main__":
     print(picture(measured()), budget())
+
+
+def test_imports_within_functions_are_few() -> None:
+    found = {
+        f"{relative(path)}:{node.lineno}"
+        for path in SOURCES
+        for function in ast.walk(tree_of(path))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert len(found) <= LAZY_IMPORTS, len(found)
+
+
+def test_features_are_read_without_what_they_run() -> None:
+    """A help and a start import the declarations alone; what commands share imports no command."""
+    executing = {feature.module for feature in shipped_features()}
+    assert executing <= {module_of(path) for path in SOURCES}
+    for path in SOURCES:
+        if module_of(path) in {"castsim.commands.feature", *COMMANDS.values()}:
+            assert all(name.startswith(DECLARING) for name in imports(path) if name.startswith("castsim")), path
+        elif module_of(path).startswith("castsim.commands.") and module_of(path) not in executing:
+            assert not imports(path) & executing, path
+
+
+def test_no_module_without_a_subject() -> None:
+    for path in SOURCES:
+        parts = set(path.relative_to(ROOT).with_suffix("").parts)
+        assert not parts & {"utils", "util", "helpers", "helper", "common", "misc"}, path

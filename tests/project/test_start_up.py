@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from castsim.commands import command_line
-from castsim.commands.feature import COMMANDS
+from castsim.commands.feature import COMMANDS, shipped_features
 
 ROOT = Path(command_line.__file__).parents[2]
 
@@ -155,6 +155,18 @@ def test_a_command_reads_only_the_descriptions_it_is_about(arguments: str) -> No
     assert sorted(found[1:]) == sorted(DESCRIBED[arguments])
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_reading_a_command_line_loads_no_command(name: str) -> None:
+    script = (
+        "import sys; from castsim.commands import command_line; from contextlib import suppress\n"
+        # Most are rejected without arguments, but declared by then.
+        "with suppress(Exception): command_line.parse(sys.argv[1:])\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, name], check=True, cwd=ROOT, capture_output=True, text=True)
+    assert not {feature.module for feature in shipped_features()} & {*done.stdout.split()}
+
+
 def parents(module: str) -> list[str]:
     parts = module.split(".")
     return [".".join(parts[: number + 1]) for number in range(len(parts))]
@@ -186,3 +198,9 @@ def test_the_modules_named_above_exist() -> None:
     own = {name for unwanted in (NEVER, *CASES.values()) for name in unwanted if name.startswith("castsim.")}
     assert len(own) > 10
     assert [name for name in sorted(own) if find_spec(name) is None] == []
+
+
+def test_what_a_command_needs_is_found_by_the_same_means() -> None:
+    needed = ("numpy", "castsim.engines", "castsim.isa.pto.pto_parser")
+    found = last_line("run programs/f32_to_f16.pto --timing-only", "pass", f"n for n in {needed!r} if n in sys.modules")
+    assert found == ["0", *needed]

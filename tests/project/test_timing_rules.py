@@ -1,12 +1,15 @@
-"""The rules of timing by themselves, on numbers worked out by hand."""
+"""The rules of timing by themselves, on numbers worked out by hand, and that each of them stands once."""
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.paths import ROOT
 
 from castsim.execution import transfer_timing as transfers
 from castsim.execution.transfer_timing import NO_TICK, TICKS
@@ -14,6 +17,8 @@ from castsim.machines.strided import strided_instructions as strided
 from castsim.machines.vector_function import function_timing as functions
 from castsim.machines.vliw import stage_latency as vliw
 from castsim.targets.loader import load_target
+
+SOURCES = sorted((ROOT / "simulator").rglob("*.py"))
 
 
 @pytest.mark.parametrize("tick", [0, 1, 49, 50, 99, 100, 101, 149, 150, 12_345])
@@ -106,3 +111,61 @@ def test_data_is_there_when_it_has_crossed_and_no_sooner_than_its_latency() -> N
         memory = replace(vliw.MemoryTiming.of(load_target("gaudi2")), latency=latency, element=element)
         assert memory.load_cycles(4, element=False) == max(4, latency)
         assert memory.load_cycles(4, element=True) == max(4, element)
+
+
+# ---------------------------------------------------------------------------------------------------- each stands once
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            found.add(node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+def made_at_top_level(source: str) -> set[str]:
+    """The names of what a module makes at its top level."""
+    names = set()
+    for node in ast.parse(source).body:
+        names.add(getattr(node, "name", ""))
+        for target in getattr(node, "targets", [getattr(node, "target", None)]):
+            names |= {leaf.id for leaf in ast.walk(target) if isinstance(leaf, ast.Name)} if target else set()
+    return names
+
+
+def defining(name: str) -> set[str]:
+    """The modules at whose top level something of this name is made."""
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
+    return {module_of(path) for path, text in texts.items() if name in text and name in made_at_top_level(text)}
+
+
+@pytest.mark.parametrize("name", ["TICKS", "_TICKS", "ticks", "NO_TICK", "head_penalty", "store_start", "path_through"])
+def test_a_rule_stands_in_one_module(name: str) -> None:
+    homes = defining(name)
+    assert len(homes) == (0 if name.startswith("_") else 1)
+    assert not any(home.startswith("castsim.engines") for home in homes)
+
+
+def test_engines_share_nothing_but_what_stands_outside_of_them() -> None:
+    for path in SOURCES:
+        parts = module_of(path).split(".")
+        if parts[:2] == ["simulator", "engines"] and len(parts) > 3:
+            kind = parts[2].split("_")[0]  # event or fast
+            others = {name for name in imported(path) if name.startswith("castsim.engines.")}
+            others -= {
+                name for name in others if name.startswith("castsim.engines.event_pipes")
+            }  # what cycles add up to
+            assert all(name.split(".")[2].split("_")[0] == kind for name in others), path
+
+
+def test_nothing_else_looks_into_an_engine() -> None:
+    for path in SOURCES:
+        if "engines" not in path.parts:
+            assert not any(name.startswith("castsim.engines.") for name in imported(path)), path

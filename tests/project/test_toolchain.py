@@ -12,11 +12,12 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from kit.cast_kernels import FLOATS, INTEGERS, OFF, ON, chip, given, integer_result, kernel, outputs
+from kit.cast_kernels import FLOATS, INTEGERS, OFF, ON, chip, codes, given, integer_result, kernel, outputs
 from kit.command_output import document_of, err_of, file_of, out_of
 from kit.work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 import castsim
+from castsim import run
 from castsim.engines import simulate
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Saturation
@@ -159,6 +160,13 @@ def test_options_that_are_refused(
     file = tmp_path / "k.pto"
     file.write_text(kernel(("f32", "i32"), ((8, 64), (8, 64))))
     assert message in err_of(capsys, ["run", str(file), "--timing-only", *words])
+
+
+def test_older_is_the_default(tmp_path: Path) -> None:
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "i32"), ((8, 64), (8, 64))))
+    x = given("f32", (8, 64))
+    plain, older = (run(file, inputs={"x": x}, **more).outputs["y"] for more in ({}, {"toolchain": "older"}))
+    assert codes(plain).tolist() == codes(older).tolist()
 
 
 ACCEPT = ("interface_casts", "accept")
@@ -319,3 +327,8 @@ def test_every_code_becomes_the_bf16_of_ml_dtypes(src: str, dst: str, words: str
     with pytest.raises(IllegalError, match=f"vcvt {src} -> {dst}: the vendor's verifier rejects") as caught:
         converted(tmp_path, src, dst, codes[:128], words)
     assert any("interface_casts=accept" in each for each in caught.value.legal)
+
+
+def test_no_other_pair_is_let_through() -> None:
+    with pytest.raises(IllegalError, match="a5 has no cast"):
+        cast("ui16", "i8", np.zeros((2, 128), np.uint16), ACCEPT)

@@ -92,11 +92,14 @@ def test_a_signal_while_a_file_is_written_leaves_none(name: str, number: int, tm
 
 
 LONG: dict[str, tuple[str, ...]] = {
+    "run": ("run", F16, "--in", "src=random:1", "--what-if", "all"),
     "lower": ("lower", "f32", "i8", "--target", "a2a3"),
     "conform": ("conform", "--spec", "tosa", "--target", "a2a3", "a5", "--workers", "2"),
+    "verify": ("verify", "f32", "f16", "--workers", "2"),
     "advise": ("advise", F16),
     "advise a kernel": ("advise", str(PROGRAMS / "kernels" / "quantise_rows_fp8_a5.pto")),
     "sweep": ("sweep", SWEEP, "--out", "{}/rows.parquet", "--workers", "2"),
+    "tune": ("tune", TUNED),
 }
 """Commands that take seconds, some with processes of their own."""
 

@@ -272,7 +272,8 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
 def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
     """Return the cycles of a kernel on one core while all cores work; for errors see `castsim.run`."""
     outcome = run(
-        kernel.path, target, timing_only=True, tensors=kernel.tensors, cores=target.cores and target.cores.count,
+        kernel.path, target, timing_only=True, tensors=kernel.tensors,
+        cores=None if target.cores is None else target.cores.count,
         index_space=[int(size) for size in kernel.index_space.split(",")],
     )  # fmt: skip
     assert outcome.timing is not None

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import oracle
 import oracle_a2a3
@@ -70,6 +71,20 @@ def test_every_value_under_every_mode(capsys: Capture) -> None:
         ("floor", "saturate", 127, True), ("floor", "wrap", 300 - 256, True),
         ("ceil", "saturate", 127, True), ("ceil", "wrap", 300 - 256, True),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dst", ["e4m3fn", "e5m2", "bf16", "f16", "e4m3fnuz", "e5m2fnuz"])
+def test_source_bits_against_ml_dtypes(dst: str, capsys: Capture) -> None:
+    names = {"e4m3fn": "float8_e4m3fn", "e5m2": "float8_e5m2", "bf16": "bfloat16", "f16": "float16"}
+    dtype = np.dtype(getattr(ml_dtypes, names.get(dst, f"float8_{dst}"), np.float16))
+    codes = np.array([0x3F800000, 0x40490FDB, 0xBF000001, 0x38D1B717, 0x00000001, 0x80000000], np.uint32)
+    rows = results(capsys, "f32", dst, *(f"0x{code:08X}" for code in codes))
+    expected = codes.view(np.float32).astype(dtype)
+    bits = expected.view(f"u{dtype.itemsize}")
+    assert [int(row["output_bits"], 16) for row in rows] == bits.tolist()
+    assert [row["value"] for row in rows] == expected.astype(np.float64).tolist()
+    exact = expected.astype(np.float64) == codes.view(np.float32).astype(np.float64)
+    assert [row["inexact"] for row in rows] == (~exact).tolist()
 
 
 @pytest.mark.parametrize(

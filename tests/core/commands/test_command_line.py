@@ -8,15 +8,19 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
+import webbrowser
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from kit.cli_programs import written
-from kit.command_output import err_of, out_of
+from kit.command_output import document_of, err_of, out_of
+from kit.held_documents import hold
 from kit.paths import PROGRAMS, ROOT
 
 from castsim import __version__
@@ -30,6 +34,34 @@ from castsim.tools.graphs.graph_execution import MOST_ELEMENTS
 
 CHECKOUT = ROOT
 Capture = pytest.CaptureFixture[str]
+
+
+HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "dataclasses")
+"""Modules that take tens of milliseconds to import; the last one because it pulls in `inspect`."""
+
+
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with castsim as an installation lays it out, by links into this checkout."""
+    checkout, folder = Path(command_line.__file__).parents[2], tmp_path_factory.mktemp("installed")
+    (folder / "castsim").mkdir()
+    for entry in (*(checkout / "simulator").iterdir(), checkout / "isa", checkout / "targets"):
+        (folder / "castsim" / entry.name).symlink_to(entry)
+    return folder
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
+def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) -> None:
+    script = (
+        "import sys; from castsim.__main__ import main; code = main(sys.argv[1:]); "
+        f"print(code, *[name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    # -S keeps the import hooks of an editable installation out, which are not ours.
+    environment = {**os.environ, "PYTHONPATH": str(laid_out)}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script, *argv], capture_output=True, text=True, check=True, env=environment
+    )
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
 def test_import_and_its_names_load_nothing_of_the_extras() -> None:
@@ -188,13 +220,22 @@ def test_a_terminal_without_unicode_gets_escapes(
 
 
 @pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
-@pytest.mark.parametrize("argv", ["targets", "targets --json -", "--help", "run --help", "-V", ""])
+@pytest.mark.parametrize("argv", ["targets", "targets --json -"])
 def test_an_unusable_standard_output_is_said_once(redirection: str, argv: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = f"{sys.executable} -m castsim {argv} {redirection}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("error: cannot write standard output: ")
+
+
+@pytest.mark.parametrize("argv", ["--help", "run --help", "-V", ""])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_help_into_a_full_disk_is_an_error(argv: str, unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}  # empty: buffered, as without it
+    command = f"{sys.executable} -m castsim {argv} > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (2, "error: cannot write standard output: No space left on device\n")
 
 
 def test_a_closed_error_output_does_not_spill_into_the_document() -> None:
@@ -272,6 +313,9 @@ def test_errors_in_a_pipe(variables: dict[str, str], coloured: bool) -> None:
     assert done.stderr.startswith(RED if coloured else b"error: unknown format")
 
 
+TILES, ASSEMBLY = str(PROGRAMS / "f32_to_f16.pto"), str(PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc")
+
+
 QUANTISE = str(PROGRAMS / "quantise_block.onnx")
 
 
@@ -298,6 +342,27 @@ def test_the_limits_in_the_help_are_those_that_are_kept(capsys: Capture) -> None
 
 
 @pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        *((f"run {TILES}", option) for option in ("--engine", "--sync", "--races", "--report", "--stale-reads")),
+        ("cast f32 f16 1", "--overflow"),
+        ("cast f32 f16 1 --target a5", "--saturation"),
+        *(("verify f16 i8", option) for option in ("--overflow", "--tier")),
+        (f"graph {QUANTISE} --target a5", "--engine"),
+        *(("compiled f32 u16 1 --target gaudi", option) for option in ("--form", "--rounding", "--reading", "--order")),
+        ("lower f16 i8 --target a5", "--spec"),
+    ],
+)
+def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
+    words: str, option: str, capsys: Capture
+) -> None:
+    (error,) = document_of(capsys, *words.split(), option, "zz", code=2)["errors"]
+    assert "zz" in error["message"]
+    told = shown(capsys, words.split(maxsplit=1)[0])[option]
+    assert [word for word in error["legal"] if word != "PATH.toml" and word not in told] == []
+
+
+@pytest.mark.parametrize(
     "words",
     [
         "--entry f", "--no-skip", "--timing-only", "--tile R=3", "--max-cycles 5", "--sync interlock", "--show-sync",
@@ -310,6 +375,39 @@ def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture)
     assert f"{words.split(maxsplit=1)[0]} applies to programs" in err_of(capsys, command)
 
 
+CPP = """\
+#include <pto/pto-inst.hpp>
+using namespace pto;
+extern "C" __global__ AICORE void to_half(GM_ADDR x, GM_ADDR y, int64_t n) {
+  GlobalTensor<float, pto::Shape<1, 1, 1, 16, 64>, pto::Stride<1, 1, 1, 64, 1>> from((__gm__ float *)x);
+  GlobalTensor<half, pto::Shape<1, 1, 1, 16, 64>, pto::Stride<1, 1, 1, 64, 1>> into((__gm__ half *)y);
+  Tile<TileType::Vec, float, 16, 64> wide;
+  Tile<TileType::Vec, half, 16, 64> slim;
+  TASSIGN(wide, 0);
+  TASSIGN(slim, 8192);
+  TLOAD(wide, from);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TCVT(slim, wide, RoundMode::CAST_RINT);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(into, slim);
+}
+"""
+
+
+REFUTED = (
+    "lower f16 i8 --spec tosa --target greco --via",
+    "lower --spec tosa --target gaudi2",
+    "diff kernel.pto --timing-only --option-b",
+)
+"""Examples that show why something is not right, or a difference: their exit code is 1."""
+
+
+UNSURE = ("graph model.onnx",)
+"""Examples with arithmetic on f32, for which only the run speaks: so is theirs."""
+
+
 # ---------------------------------------------------------------------------------------------------------- examples
 
 
@@ -317,6 +415,153 @@ def examples() -> list[str]:
     texts = [feature.text for feature in shipped_features()]
     lines = [line.strip() for text in texts for line in text.partition("examples:")[2].split("\n")]
     return [line.removeprefix("castsim ") for line in lines if line.startswith("castsim ")]
+
+
+def kernel(rows: str, argument: str) -> str:
+    """Return a tile program from %x to %y, i16 from f32 with a tmp tile."""
+    view, part = "!pto.tensor_view<?x64xf32>", "!pto.partition_tensor_view<4x64xf32>"
+    source, result, tmp = (f"!pto.tile_buf<vec, {what}>" for what in ("4x64xf32", "4x64xi16", "1x256xi32"))
+    return f"""module attributes {{pto.target_arch = "a3"}} {{
+  func.func @kernel(%x: !pto.ptr<f32>, %y: !pto.ptr<i16>{argument}) attributes {{pto.entry}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c64 = arith.constant 64 : index
+    {rows}
+    %vx = pto.make_tensor_view %x, shape = [%rows, %c64], strides = [%c64, %c1] : {view}
+    %vy = pto.make_tensor_view %y, shape = [%rows, %c64], strides = [%c64, %c1] : {view.replace("f32", "i16")}
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c4, %c64] : {view} -> {part}
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c4, %c64] : {view.replace("f32", "i16")} -> \
+{part.replace("f32", "i16")}
+    %wide = pto.alloc_tile : {source}
+    %slim = pto.alloc_tile : {result}
+    %tmp = pto.alloc_tile : {tmp}
+    pto.tload ins(%px : {part}) outs(%wide : {source})
+    pto.tcvt ins(%wide, %tmp {{sat_mode = #pto<saturation_mode OFF>}} : {source}, {tmp}) outs(%slim : {result})
+    pto.tstore ins(%slim : {result}) outs(%py : {part.replace("f32", "i16")})
+    return
+  }}
+}}
+"""
+
+
+def tuned(argument: str) -> str:
+    """Return a tile program with parameters."""
+    text = (PROGRAMS / "tuning" / "f32_to_bf16_tiles.pto").read_text()
+    if not argument:
+        return text
+    text = text.replace("    %rows = arith.constant 256 : index\n", "")
+    return text.replace("!pto.ptr<bf16>)", f"!pto.ptr<bf16>{argument})")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with the files that the examples name, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    linear = PROGRAMS / "tpc_bf16_scale_linear_gaudi.tpc"
+    (tmp_path / "programs").mkdir()  # of its own: an example writes there
+    for path in (linear, PROGRAMS / "a5_bf16_to_e2m1.pto"):
+        shutil.copy(path, tmp_path / "programs")
+    text = linear.read_text().replace("target gaudi\n", "target gaudi2\n")
+    for name in ("kernel.tpc", "kernel.s"):
+        (tmp_path / name).write_text(text)
+    for name in ("kernel.bin", "kernel.o"):
+        target = ["--target", "greco"] if name == "kernel.o" else []
+        assert main(["asm", "kernel.tpc", "--out", name, "--quiet", *target]) == 0
+    (tmp_path / "my_a5.toml").write_text('base = "a5"\nname = "my_a5"\n')
+    (tmp_path / "my.toml").write_text('base = "a2a3"\nname = "my"\n')
+    np.save(tmp_path / "x.npy", np.linspace(-9, 9, 200 * 300, dtype=np.float32).reshape(200, 300))
+    (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
+    np.save(tmp_path / "numbers.npy", np.linspace(-9, 9, 300, dtype=np.float32))
+    np.save(tmp_path / "results.npy", np.linspace(-9, 9, 300, dtype=np.float32).astype(np.float16))
+    np.save(tmp_path / "entries.npy", np.arange(-128, 128).astype(np.int8))
+    (tmp_path / "pack.py").write_text(PACK)
+    (tmp_path / "casts.mlir").write_text(CASTS)
+    (tmp_path / "casts.ll").write_text(LLVM)
+    shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
+    shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
+    measured = (PROGRAMS.parent / "targets" / "a5_measured_casts.csv").read_text().splitlines()[:9]
+    (tmp_path / "mine.csv").write_text("\n".join(measured) + "\n")
+    return tmp_path
+
+
+def kernels_in_c(line: str, folder: Path) -> None:
+    """Write the kernel in C, C++ or TileLang that an example names, and the folder that it includes from."""
+    if "kernel.c " in line:
+        shutil.copy(PROGRAMS / "tpc_c" / "cast_f32_bf16.c", folder / "kernel.c")
+    if "kernel.py:" in line:
+        shutil.copy(PROGRAMS / "tilelang" / "quantise.py", folder / "kernel.py")
+    if "kernel.cpp" in line:
+        (folder / "include").mkdir(exist_ok=True)
+        (folder / "kernel.cpp").write_text(CPP)
+
+
+def sweeps(folder: Path) -> None:
+    """Write the specifications that the examples name, and the results of one."""
+    shutil.copy(PROGRAMS / "sweeps" / "f32_to_bf16_shapes.toml", folder / "shapes.toml")
+    tiles = (PROGRAMS / "sweeps" / "f32_to_bf16_tiles.toml").read_text()
+    (folder / "kernels.toml").write_text(tiles.replace("../tuning", str(PROGRAMS / "tuning")))
+    assert main(["sweep", "shapes.toml", "--out", "shapes.parquet", "--quiet"]) == 0
+
+
+PACK = """import ml_dtypes
+
+
+def to_fp8(x):
+    return x.astype(ml_dtypes.float8_e4m3fn)
+
+
+def to_bf16(x):
+    return x.astype(ml_dtypes.bfloat16)
+"""
+
+
+LLVM = "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
+
+
+CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
+  %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
+  return %0 : tensor<4x64xi16>
+}
+"""
+
+
+@pytest.mark.parametrize("line", examples())
+def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end as they should, and their documents are what the schemas say."""
+    monkeypatch.setattr(webbrowser, "open", lambda address: address.endswith(".html"))
+    scalar = re.search(r"--arg '?rows", line)
+    rows, argument = ("", ", %rows: index") if scalar else ("%rows = arith.constant 128 : index", "")
+    (folder / "kernel.pto").write_text(tuned(argument) if line.startswith("tune") else kernel(rows, argument))
+    for name in ("before.pto", "after.pto"):
+        shutil.copy(folder / "kernel.pto", name)
+    np.save(
+        folder / "x.npy",
+        np.linspace(-9, 9, 128 * 64).astype(np.float32).reshape(-1, 64)[: 4 if "model" in line else 128],
+    )
+    kernels_in_c(line, folder)
+    for name in ("kernels", "include"):
+        (folder / name).mkdir(exist_ok=True)
+    shutil.copy(folder / "kernel.pto", folder / "kernels")
+    if "--target goya" in line:
+        (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())
+    if "--apply 1 -o faster.pto" in line:  # a kernel that can be made faster
+        shutil.copy(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto", folder / "kernel.pto")
+    if line.startswith("sweep"):
+        sweeps(folder)
+    words = shlex.split(line.partition(" > ")[0])
+    for made in {*words} & {"yesterday.json", "today.json", "baseline.json", "report.html"}:
+        option = "--json" if made.endswith("json") else "--html"
+        run = ["run", "kernel.pto", "--in", "x=random:1", "--out", "outputs", "--quiet", option, made]
+        assert main(run) == 0
+    if "model.onnx" in words and "--arg" not in words:
+        words += ["--arg", "rows=2"]
+    expected = 1 if line.startswith((*REFUTED, *UNSURE)) else 0
+    if "--json" not in words:
+        words += ["--json", "document.json"]
+    assert main(words) == expected, capsys.readouterr().err
+    path = words[words.index("--json") + 1]
+    hold(words[0], json.loads(capsys.readouterr().out if path == "-" else Path(path).read_text()))
 
 
 @pytest.mark.parametrize("line", examples())

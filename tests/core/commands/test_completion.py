@@ -6,9 +6,11 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from kit.measured_record import MEASURED, read, rows
 from kit.paths import PROGRAMS, ROOT
 
 from castsim import __version__
@@ -104,6 +106,11 @@ def test_the_script_has_the_syntax_of_its_shell(shell: str, tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_script_says_as_text_what_it_says_as_json(capsys: Capture, bash_script: Path) -> None:
+    assert main(["completion", "bash"]) == 0
+    assert capsys.readouterr().out.rstrip("\n") == bash_script.read_text().rstrip("\n")
+
+
 REFUSED = {
     **{f"run {option}": [TILES, "--timing-only"] for option in ("level", "sync", "races", "stale_reads")},
     **{f"run {option}": [TILES, "--timing-only"] for option in ("engine", "toolchain", "report")},
@@ -143,6 +150,11 @@ def test_the_page_is_what_the_parsers_say(capsys: Capture, monkeypatch: pytest.M
     monkeypatch.setenv("COLUMNS", "60")  # which must not matter
     assert main(["manual"]) == 0
     assert capsys.readouterr().out == PAGE.read_text(), "castsim manual > docs/man/castsim.1"
+
+
+def test_the_page_is_installed() -> None:
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["data-files"]
+    assert built == {"share/man/man1": ["docs/man/castsim.1"]}
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
@@ -205,3 +217,40 @@ def scope(language: str, text: str, word: str) -> str:
 )
 def test_words_have_their_scopes(language: str, text: str, word: str, name: str) -> None:
     assert scope(language, text, word) == name
+
+
+def test_the_extension_names_its_files() -> None:
+    package = json.loads((VSCODE / "package.json").read_text(encoding="utf-8"))
+    contributes = package["contributes"]
+    bundled = package["scripts"]["vscode:prepublish"].split()  # esbuild makes `main` of it
+    assert bundled[0] == "esbuild" and f"--outfile={package['main'].removeprefix('./')}" in bundled
+    places = [bundled[1], *(one["path"] for one in contributes["grammars"])]
+    places += [one["configuration"] for one in contributes["languages"]]
+    assert all((VSCODE / place).is_file() for place in places)
+    assert package["version"] == __version__
+    assert [one["scopeName"] for one in contributes["grammars"]] == [
+        json.loads(written(language))["scopeName"] for language in FILES
+    ]
+
+
+def test_launches_have_the_attributes_that_the_adapter_reads() -> None:
+    package = json.loads((VSCODE / "package.json").read_text(encoding="utf-8"))
+    (debugger,) = package["contributes"]["debuggers"]
+    read = (ROOT / "simulator" / "tools" / "debugger" / "debug_adapter.py").read_text(encoding="utf-8")
+    attributes = debugger["configurationAttributes"]["launch"]["properties"]
+    assert [name for name in attributes if f'"{name}"' not in read] == []
+
+
+def test_edits_in_long_texts_are_answered_within_the_limit() -> None:
+    """As measured by `tests/benchmarks/editing.py`: 10,000 lines, 200 ms at the median."""
+    found = rows(read(MEASURED / "editing.json")["tables"][0])
+    assert len(found) == 3
+    assert all(row["lines"] >= 9_990 and row["median ms"] < 200 for row in found)
+
+
+def test_names_and_colours_in_long_texts_are_found_within_the_limits() -> None:
+    """As measured by `tests/benchmarks/navigation.py`: the server's own time, 99th percentile of each question."""
+    found = rows(read(MEASURED / "navigation.json")["tables"][0])
+    assert {row["question"] for row in found} == {"definition", "references", "colours", "colours that changed"}
+    assert len(found) == 12
+    assert all(row["lines"] >= 9_990 and row["own 99 % ms"] <= row["limit ms"] for row in found)

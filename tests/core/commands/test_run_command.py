@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from kit.cli_programs import LOOP, TCVT, TLOAD, TSTORE, changed, written
@@ -17,7 +18,7 @@ from kit.tpc_machine import END, nops
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.isa.errors import CastsimError, StaleReadError
+from castsim.isa.errors import CastsimError, ReadError, StaleReadError
 from castsim.isa.pto.pto_parser import parse
 from castsim.languages.fragments.fragments import OPERATIONS, whole
 from castsim.targets.loader import load_target
@@ -61,6 +62,15 @@ def test_without_out_nothing_is_written_and_the_report_says_how(
     assert "not written (--out DIR writes it)" in out_of(capsys, ["run", path, "--in", "%x=zeros"])
     assert [file.name for file in tmp_path.iterdir()] == ["kernel.pto"]
     assert document(capsys, path, "--in", "x=zeros")["outputs"][0]["file"] is None
+
+
+def test_codes_of_formats_without_a_dtype_are_unsigned_integers(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path, changed("f16", "bf16"))
+    values = np.array([1.0, -2.0, 0.5, 3.0] * 64, np.float32).reshape(4, 64)
+    np.save(tmp_path / "x.npy", values)
+    document(capsys, path, "--in", f"x={tmp_path / 'x.npy'}", "--out", str(tmp_path))
+    codes = np.load(tmp_path / "y.npy")
+    np.testing.assert_array_equal(codes, (values.view(np.uint32) >> 16).astype(np.uint16))  # exact in bf16
 
 
 def test_random_inputs_are_reproducible(tmp_path: Path, capsys: Capture) -> None:
@@ -128,6 +138,15 @@ def test_an_option_changes_the_run_and_only_that_run(tmp_path: Path, capsys: Cap
     assert result("--option", "nan_to_integer=maximum") == 2**31 - 1
     assert result("--option", "nan_to_integer=minimum") == -(2**31)
     assert result() == 0  # the default, as options.nan_to_integer in a2a3.toml says
+
+
+def test_options_with_numbers(tmp_path: Path, capsys: Capture) -> None:
+    np.save(tmp_path / "x.npy", np.full((4, 64), np.inf, np.float32))
+    path = written(tmp_path)
+    for value, expected in (("0", 65504.0), ("1", np.inf)):  # CTRL[48]: 0 clamps infinities of f16 results, 1 keeps
+        option = f"float_saturation_off_at_start={value}"
+        document(capsys, path, "--in", f"x={tmp_path / 'x.npy'}", "--out", str(tmp_path), "--option", option)
+        assert np.load(tmp_path / "y.npy")[0, 0] == expected
 
 
 def test_assumed_facts_are_those_the_run_rested_on(tmp_path: Path, capsys: Capture) -> None:
@@ -236,6 +255,12 @@ def test_a_chain_takes_what_the_statement_before_gives(tmp_path: Path) -> None:
     assert np.array_equal(out["dst"], (src.astype(np.float16) * np.float16(2)).astype(np.float32))
 
 
+def test_the_case_of_the_help(tmp_path: Path) -> None:
+    src = np.random.default_rng(3).normal(0, 10, (16, 512)).astype(np.float32)
+    out = run_fragment(tmp_path, "tcvt f32 -> e4m3fn 16x512 sat", "a5", src=src)
+    assert out["dst"].tobytes() == src.astype(ml_dtypes.float8_e4m3fn).tobytes()
+
+
 def test_two_inputs_and_two_outputs_are_numbered(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     arrays = {f"src{n}": rng.normal(size=(2, 64)).astype(np.float32) for n in range(3)}
@@ -321,6 +346,13 @@ def test_the_report_begins_with_them(tmp_path: Path, capsys: Capture) -> None:
     assert "--stale-reads stop" in head
 
 
+def test_a_fresh_run_does_not_mention_them_above(tmp_path: Path, capsys: Capture) -> None:
+    path = assembled(tmp_path, FRESH)
+    out = out_of(capsys, ["run", path])
+    assert out.startswith(f"{path} on gaudi2: ")
+    assert "warning: " not in out
+
+
 def test_json_names_them_among_the_warnings(tmp_path: Path, capsys: Capture) -> None:
     path = assembled(tmp_path, EARLY)
     found = document_of(capsys, "run", path)
@@ -365,3 +397,8 @@ def test_values_are_old_ones_in_every_mode(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found.outputs["y"], np.zeros(64, np.int32))  # V0 was zero before
     assert [found.stale_reads is None for found in results] == [False, True]
     assert run(path, stale_reads="report").stale_reads
+
+
+def test_words_that_mean_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match="unknown treatment of stale reads 'never'"):
+        run(assembled(tmp_path, FRESH), stale_reads="never")  # type: ignore[arg-type]

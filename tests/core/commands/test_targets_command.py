@@ -13,11 +13,12 @@ from kit.command_output import document_of, out_of
 
 import castsim
 from castsim.__main__ import main
+from castsim.commands.targets import _inside, key_text, template
 from castsim.isa.formats import FORMATS, format_named
 from castsim.reports.pages.answer_pages import target_page
 from castsim.reports.pages.blocks import Folded, Page, PageTable
 from castsim.reports.pairs import pair_detail, pair_rows
-from castsim.targets.description import with_options
+from castsim.targets.description import Table, TargetHeader, with_options
 from castsim.targets.loader import load_target, target_names
 
 
@@ -70,12 +71,20 @@ def test_one_target_lists_all_it_knows(name: str, capsys: Capture) -> None:
 def test_the_pairs_of_a2a3(capsys: Capture) -> None:
     """Rows of the published table (docs/reference/a2a3.md sections 1 and 3.2), copied by hand."""
     pairs = {(row["src"], row["dst"]): row for row in document(capsys, "a2a3")["pairs"]}
+    five = ["rint", "round", "floor", "ceil", "trunc"]
+    assert len(pairs) == 25
+    assert pairs["f32", "f16"] == {
+        "src": "f32", "dst": "f16", "modes": [*five, "odd"], "default": "rint", "fallback": "rint",
+        "saturation": "none: inf", "switchable": "never", "scratch": None,
+    }  # fmt: skip
     assert pairs["f16", "i8"] == {
-        "src": "f16", "dst": "i8", "modes": ["rint", "round", "floor", "ceil", "trunc"], "default": "rint",
-        "fallback": "trunc", "saturation": "off", "switchable": "always", "scratch": "chunked_masked",
+        "src": "f16", "dst": "i8", "modes": five, "default": "rint", "fallback": "trunc",
+        "saturation": "off", "switchable": "always", "scratch": "chunked_masked",
     }  # fmt: skip
     assert (pairs["bf16", "f32"]["modes"], pairs["bf16", "f32"]["default"]) == ([], None)  # exact
-    assert (pairs["f32", "f16"]["saturation"], pairs["f32", "f16"]["scratch"]) == ("none: inf", None)
+    assert [pair for pair, row in pairs.items() if row["saturation"] == "off"] == [
+        ("f32", "i16"), ("f16", "i16"), ("f16", "i8"), ("f16", "u8"), ("i32", "i16"), ("i64", "i32"),
+    ]  # fmt: skip
 
 
 def test_one_pair_in_full(capsys: Capture) -> None:
@@ -102,6 +111,12 @@ def test_one_pair_in_full(capsys: Capture) -> None:
     shown = text(capsys, "a2a3", "f16", "i8")
     assert all(mnemonic in shown for _, mnemonic in mnemonics.values())
     assert "rounding ODD becomes TRUNC" in shown
+
+
+def test_instructions_with_a_narrow_stride_field(capsys: Capture) -> None:
+    configuration = document(capsys, "a2a3", "i32", "f16")["configuration"]
+    assert {"name": "repeat_stride_field_bits", "value": 8} in configuration
+    assert document(capsys, "a2a3", "f32", "f16")["scratch_sequence"] is None
 
 
 @pytest.mark.parametrize(
@@ -154,6 +169,27 @@ def test_a_template_is_the_chip_itself(name: str, tmp_path: Path, capsys: pytest
     chip.write_text(changed)
     assert load_target(chip).name == "mine"
     assert load_target(chip).options == load_target(name).options
+
+
+def test_every_key_of_a_template_has_a_comment() -> None:
+    load_target("a5"), load_target("a2a3"), load_target("gaudi2")
+    models = [model for model in _below(TargetHeader) if model.__module__.startswith("castsim")]
+    assert len(models) >= 3
+    for model in models:
+        for key in model.model_fields:
+            assert key_text(model, key) or _inside(model, key) is not None, (model, key)
+    lines = template("a5").splitlines()
+    for key in ("name", "megahertz", "source", "capacity_bytes", "startup_cycles", "note"):
+        first = next(number for number, line in enumerate(lines) if line.startswith(f"{key} = "))
+        assert lines[first - 1].startswith("# "), key
+    status = " ".join(line.removeprefix("# ") for line in lines).partition("status = ")[0]
+    assert "vendor-model: An assumption of the vendor's own cost model" in status
+
+
+def _below(model: type[Table]) -> Iterator[type[Table]]:
+    for each in model.__subclasses__():
+        yield each
+        yield from _below(each)
 
 
 def test_the_formats_have_the_limits_of_their_documents(capsys: Capture) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +31,7 @@ from core.reports.html_pages import (
     run_page,
     unpacked,
 )
-from kit.command_output import err_of, file_of
+from kit.command_output import err_of, file_of, out_of
 from kit.sample_arguments import scalars
 from makers.expected_files import PROGRAMS, ROOT
 
@@ -38,13 +39,15 @@ from castsim.__main__ import main
 from castsim.engines import observe
 from castsim.execution.timing import Cause
 from castsim.reports.documents import document
-from castsim.reports.pages.blocks import json_for_html
+from castsim.reports.pages.blocks import json_for_html, page_html
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
 from castsim.targets.loader import target_names
+from castsim.tools.lowering.conformance import conform
+from castsim.tools.lowering.page import conform_page
 
 KINDS = [
     "f32_to_f16_pipelined.pto",
@@ -172,16 +175,21 @@ def test_a_hostile_program_stays_text(tmp_path: Path) -> None:
     assert "\\u202e" in data["title"]
 
 
-def test_bad_destinations_of_a_run_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    same = str(tmp_path / "same")
-    run = ["run", str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--quiet", "--html"]
+def test_bad_destinations_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(PROGRAMS / "f32_to_f16.pto")
+    run = ["run", program, "--timing-only", "--quiet"]
+    same, both = str(tmp_path / "same"), str(tmp_path / "both")
     for argv, words in (
-        ([run[1]], "name the same file"),
-        ([same, "--trace", same], "name the same file"),
-        ([same, "--all-entries"], "--html applies to one function"),
-        ([same, "--window", "0:99999999"], "the run ends at cycle"),
+        ([*run, "--html", str(tmp_path / "none" / "page.html")], "no such folder"),
+        ([*run, "--html", str(tmp_path)], "it is a folder"),
+        ([*run, "--html", "-"], "--html needs a file"),
+        ([*run, "--html", program], "name the same file"),
+        ([*run, "--html", same, "--trace", same], "name the same file"),
+        ([*run, "--html", both, "--json", both], "name the same file"),
+        ([*run, "--html", same, "--all-entries"], "--html applies to one function"),
+        ([*run, "--html", same, "--window", "0:99999999"], "the run ends at cycle"),
     ):
-        assert words in err_of(capsys, [*run, *argv])
+        assert words in err_of(capsys, argv)
     assert not Path(same).exists()
 
 
@@ -519,6 +527,16 @@ def test_cells_of_a_matrix_have_their_answer_and_command(made: Callable[[str], M
         ]
 
 
+def test_the_page_of_the_largest_matrix_is_small() -> None:
+    """As many casts as ONNX has, all of them refuted, on seven targets."""
+    found = conform("tosa", ["a5"], src="i32", dst="f32")
+    (refuted,) = (entry for entry in found.entries if entry.counterexample is not None)
+    casts, targets = found.casts[:1] * 859, tuple(f"t{number}" for number in range(7))
+    entries = tuple(replace(refuted, cycles_per_element=n / 7) for n in range(len(casts) * len(targets)))
+    large = replace(found, casts=casts, targets=targets, entries=entries, origins=found.origins[:1] * len(entries))
+    assert len(page_html(conform_page(large))) < MOST_BYTES
+
+
 def test_timelines_of_a_difference_have_one_axis(made: Callable[[str], Made]) -> None:
     data, document, _, _ = made("diff")
     both = blocks(data, "lanes", "timelines")
@@ -559,6 +577,22 @@ def test_a_page_that_cannot_be_is_refused_before_anything_is_done(
     assert "--html" in told.err
     assert not told.out
     assert [each.name for each in tmp_path.iterdir() if each.suffix in (".html", ".partial")] == []
+
+
+def test_a_page_never_replaces_what_is_read(tmp_path: Path, capsys: Capture) -> None:
+    program = tmp_path / "k.pto"
+    text = (ROOT / TUNED).read_text()
+    program.write_text(text)
+    for words in (["tune", str(program)], ["diff", TILES, str(program), "--timing-only"]):
+        assert "name the same file" in err_of(capsys, [*words, "--html", str(program)])
+    assert program.read_text() == text
+
+
+def test_a_page_replaces_an_older_one(tmp_path: Path, capsys: Capture) -> None:
+    page = file_of(tmp_path / "page.html", "old")
+    assert f"html: written to {page}" in out_of(capsys, [*COMMANDS["lower"], "--html", str(page)])
+    assert data_of(page.read_text())["kind"] == "lower"
+    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
 
 
 # Pages of long programs, and of answers without a chart.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core.reports.html_pages import GRAPHS, SAMPLES, blocks, graph_command, run_command, run_page
+from core.reports.html_pages import GRAPHS, SAMPLES, blocks, data_of, graph_command, run_command, run_page
 from kit.chromium import CHROMIUM, LANES, NEEDED, Opened
 from kit.command_output import err_of, file_of
 from makers.expected_files import PROGRAMS, ROOT
@@ -312,17 +313,25 @@ def test_everything_is_reached_by_the_tab_key(pipelined: Opened) -> None:
     assert {"theme", "timeline-lanes", "program", "zoom in", "move left"} <= reached
 
 
-def test_the_theme_is_that_of_the_system_until_it_is_chosen(browser: Any, tmp_path: Path) -> None:
+def test_light_dark_and_narrow(browser: Any, tmp_path: Path) -> None:
     run_page(run_command(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc"), tmp_path)
-    opened = Opened(browser, color_scheme="dark")
-    opened.go(tmp_path / "page.html")
-    read = "() => getComputedStyle(document.body).backgroundColor"
-    assert opened.tab.evaluate(read) != "rgb(255, 255, 255)"
-    opened.tab.locator("#theme").click()
-    opened.tab.locator("#theme").click()
-    assert opened.tab.locator("#theme").inner_text() == "Theme: light"
-    assert opened.tab.evaluate(read) == "rgb(255, 255, 255)"
-    opened.tab.close()
+    backgrounds = {}
+    for scheme in ("light", "dark"):
+        opened = Opened(browser, color_scheme=scheme)
+        opened.tab.set_viewport_size({"width": 400, "height": 800})
+        opened.go(tmp_path / "page.html")
+        opened.lanes()
+        read = "() => getComputedStyle(document.body).backgroundColor"
+        backgrounds[scheme] = opened.tab.evaluate(read)
+        assert opened.tab.evaluate("() => document.documentElement.scrollWidth") <= 400
+        opened.tab.locator("#theme").click()
+        opened.tab.locator("#theme").click()
+        assert opened.tab.locator("#theme").inner_text() == "Theme: light"
+        assert opened.tab.evaluate(read) == "rgb(255, 255, 255)"
+        opened.quiet(tmp_path / "page.html")
+        opened.tab.close()
+    assert backgrounds["light"] == "rgb(255, 255, 255)"
+    assert backgrounds["dark"] != backgrounds["light"]
 
 
 CPP_KERNELS = ["f32_to_f16_pipelined", "f32_to_i8_own_barriers", "f32_to_i32_barriers", "f16_to_i8_wrap"]
@@ -381,6 +390,7 @@ def test_axe_finds_nothing(words: list[str], browser: Any, tmp_path: Path) -> No
 
 
 def test_a_target_fits_three_screens_and_its_tables_are_sorted_and_searched(opened: Opened, tmp_path: Path) -> None:
+    """By keys alone: the field of the casts, the heading that sorts, the button that shows the others."""
     _, document, _, _ = run_page(["targets", "a5"], tmp_path)
     opened.tab.set_viewport_size({"width": 1280, "height": 800})
     opened.go(tmp_path / "page.html")
@@ -412,6 +422,31 @@ def natural(text: str) -> list[tuple[bool, int | str]]:
     return [(not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", text)]
 
 
+def test_a_hostile_program_stays_text(opened: Opened, tmp_path: Path) -> None:
+    source = (PROGRAMS / "f32_to_f16.pto").read_text()
+    evil = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
+    path = file_of(tmp_path / "a\"b'<b onclick=alert(2)>\x1b[2J\u202e.pto", f"// {evil} \u202e \x1b]0;t\x07\n" + source)
+    page = tmp_path / "page.html"
+    assert main(["run", str(path), "--timing-only", "--html", str(page), "--quiet"]) == 0
+    opened.go(page)
+    opened.lanes()
+    assert evil in opened.tab.locator('tr[data-line="1"] code').text_content()
+    assert opened.tab.locator("main img, main b[onclick], h1 b").count() == 0
+    shown = opened.tab.evaluate("() => document.body.innerText")
+    assert "\u202e" not in shown
+    assert "\x1b" not in shown
+    assert "\\x1b[2J\\u202e" in opened.tab.locator("h1").text_content()
+    opened.quiet(page)
+
+
+def test_the_data_of_the_page_are_json_in_the_page(opened: Opened, tmp_path: Path) -> None:
+    _, document, text, _ = run_page(run_command(PROGRAMS / "f32_to_f16.pto"), tmp_path)
+    opened.go(tmp_path / "page.html")
+    found = json.loads(opened.tab.evaluate("() => JSON.stringify(page.data.result)"))
+    assert found == data_of(text)["result"]
+    assert found["total_cycles"] == document["total_cycles"]
+
+
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'\x1b[2J\u202e"
 
 
@@ -429,6 +464,7 @@ def show(opened: Opened, words: list[str], folder: Path) -> tuple[Any, dict[str,
 
 
 def figure(tab: Any, label: str) -> str:
+    """The value of a figure and its note."""
     found = tab.locator(".figure", has=tab.get_by_text(label, exact=True)).first
     return str(found.inner_text()).replace("\n", " ").removeprefix(label).strip().replace(",", "")
 
@@ -480,6 +516,32 @@ def test_measurements_are_chosen_and_counted(opened: Opened, tmp_path: Path) -> 
     quiet(opened, tmp_path)
 
 
+def test_a_measurement_is_pointed_at_and_selected(opened: Opened, tmp_path: Path) -> None:
+    tab, document = show(opened, ["accuracy", "--target", "a2a3"], tmp_path)
+    choose(tab, "table", "a2a3_measured_casts.csv")
+    host = chart(opened)
+    host.focus()
+    tab.keyboard.press("ArrowRight")
+    detail = tab.locator(".view .detail").inner_text()
+    casts = sorted(document["rows"][:2], key=lambda row: row["measured_cycles"])
+    assert f"measured {casts[0]['measured_cycles']} cycles" in detail
+    error = 100 * (casts[0]["simulated_cycles"] / casts[0]["measured_cycles"] - 1)
+    assert f"simulated {casts[0]['simulated_cycles']}, {error:+.2f} %" in detail
+    assert "public model " in detail
+    tab.keyboard.press("Escape")
+    assert host.get_attribute("data-selected") == ""
+    x, y = (casts[1][name] for name in ("measured_cycles", "simulated_cycles"))
+    at = host.evaluate("(host, at) => echarts.getInstanceByDom(host).convertToPixel({ gridIndex: 0 }, at)", [x, y])
+    box = host.bounding_box()
+    tab.mouse.move(box["x"] + at[0], box["y"] + at[1])
+    tip = tab.locator(".tip").first
+    tip.wait_for(timeout=5000)
+    assert f"measured {x} cycles" in tip.inner_text()
+    tab.mouse.click(box["x"] + at[0], box["y"] + at[1])
+    assert f"measured {x} cycles" in tab.locator(".view .detail").inner_text()
+    quiet(opened, tmp_path)
+
+
 def test_a_cell_tells_its_way_and_where_it_fails(opened: Opened, tmp_path: Path) -> None:
     """Codes of the counterexample are decoded by numpy: u32 as it is read, and the nearest f32."""
     tab, document = show(opened, CONFORM.split(), tmp_path)
@@ -510,6 +572,64 @@ def test_a_cell_tells_its_way_and_where_it_fails(opened: Opened, tmp_path: Path)
     assert [value for value, _ in ends] == [float(np.uint32(bits).view(np.float32)) for _, bits in ends]
     assert float(np.float32(code)) in [value for value, _ in ends]
     assert [step["instruction"] in detail.inner_text() for step in cell["instructions"]]
+    quiet(opened, tmp_path)
+
+
+def test_the_matrix_is_walked_by_keys_and_by_targets(opened: Opened, tmp_path: Path) -> None:
+    tab, document = show(opened, CONFORM.split(), tmp_path)
+    choose(tab, "target", "")
+    cells = tab.locator(".matrix [data-cell]")
+    assert cells.count() == len(document["cells"]) == 4
+    cells.first.focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
+        tab.keyboard.press(key)
+    assert tab.evaluate("() => [document.activeElement.dataset.row, document.activeElement.dataset.column]") == [
+        "1",
+        "1",
+    ]
+    tab.keyboard.press(" ")
+    assert tab.locator(".way[aria-selected]").count() == 1
+    assert "i32 -> f32, input_unsigned=1 on a2a3" in tab.locator(".view .detail").inner_text()
+    ways = [cell["way"] for cell in document["cells"]]
+    choose(tab, "way", "none found")
+    assert tab.locator(".view").get_attribute("data-cells") == str(ways.count("none found"))
+    assert tab.locator(".way.faded").count() == len(ways) - ways.count("none found")
+    quiet(opened, tmp_path)
+
+
+def test_a_lowered_cast_shows_its_chain_and_its_program(opened: Opened, tmp_path: Path) -> None:
+    tab, document = show(opened, ["lower", "f32", "i16", "--spec", "onnx", "--target", "gaudi"], tmp_path)
+    assert figure(tab, "way") == document["way"]
+    assert float(figure(tab, "cycles per element").split()[0]) == pytest.approx(
+        document["cost"]["cycles_per_element"], rel=1e-5
+    )
+    assert tab.locator("#program code").inner_text() == document["program"].rstrip("\n")
+    for refuted in document["refuted"]:
+        for each in refuted["counterexample"]["values"]:
+            assert each["bits"] in tab.locator("#summary").inner_text()
+    quiet(opened, tmp_path)
+
+
+def test_points_of_a_search_are_drawn_chosen_and_selected(opened: Opened, tmp_path: Path) -> None:
+    tab, document = show(opened, ["tune", "programs/tuning/f32_to_bf16_tiles.pto"], tmp_path)
+    assert figure(tab, "best").startswith(f"{document['best']['cycles']} cycles")
+    rows = document["rows"]
+    front = sum(row["pareto"] for row in rows)
+    host = chart(opened)
+    assert host.get_attribute("data-points") == str(len(rows) + front)  # the line through the front has its points too
+    host.focus()
+    tab.keyboard.press("ArrowRight")
+    least = min(rows, key=lambda row: row["buffer_bytes"])
+    detail = tab.locator(".view .detail").inner_text().replace(",", "")
+    assert f"{least['cycles']} cycles" in detail
+    assert f"{least['buffer_bytes']} bytes of the buffer" in detail
+    assert "castsim run programs/tuning/f32_to_bf16_tiles.pto --tile R=4 --tile C=128 --timing-only" in detail
+    choose(tab, "C", "256")
+    kept = [row for row in rows if row["choices"]["C"] == 256]
+    shown = tab.locator(".view table").last.locator("tbody tr").all_inner_texts()
+    assert [row.split("\t")[3].replace(",", "") for row in shown] == [str(row["cycles"]) for row in kept]
+    opened.settle()
+    assert host.get_attribute("data-points") == str(len(kept) + sum(row["pareto"] for row in kept))
     quiet(opened, tmp_path)
 
 
@@ -544,6 +664,7 @@ def test_timelines_of_a_difference_move_together(opened: Opened, tmp_path: Path)
 
 
 def test_hostile_names_stay_text(opened: Opened, tmp_path: Path) -> None:
+    """In a kernel that is tuned and compared, and in a table of measurements."""
     kernel = tmp_path / f"{EVIL.replace('/', '')}.pto"
     text = (PROGRAMS / "tuning" / "f32_to_bf16_tiles.pto").read_text()
     kernel.write_text(text)
@@ -570,3 +691,17 @@ def test_hostile_names_stay_text(opened: Opened, tmp_path: Path) -> None:
         if words[0] != "accuracy":
             assert "<img src=x onerror=alert(1)>" in tab.locator("h1").text_content()
         quiet(opened, tmp_path)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_narrow_screens_in_both_themes(scheme: str, browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, color_scheme=scheme)
+    opened.tab.set_viewport_size({"width": 400, "height": 800})
+    for words in (
+        ["accuracy", "--target", "a2a3"],
+        ["diff", "programs/f32_to_f16.pto", "--timing-only", "--target-b", "a5"],
+    ):
+        tab, _ = show(opened, words, tmp_path)
+        assert tab.evaluate("() => document.documentElement.scrollWidth") <= 400
+        quiet(opened, tmp_path)
+    opened.tab.close()

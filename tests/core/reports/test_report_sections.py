@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import numpy as np
 import pytest
 from kit.cli_programs import LOOP, written
 from kit.command_output import out_of
-from kit.paths import PROGRAMS
+from kit.paths import PROGRAMS, ROOT
 from kit.race_trees import Builder, access, steps_of
+from kit.work_model import TARGETS
 
 from castsim import run
 from castsim.__main__ import main
@@ -24,12 +26,17 @@ from castsim.commands.shared_options import OptionParser
 from castsim.execution.timing import Cause, Execution, OperationTiming, PipeTiming, Timing
 from castsim.execution.tree import Block, Loop, Tree
 from castsim.isa.formats import format_named
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.reports import sections
 from castsim.reports.documents import ABSENT, Keys, json_of, says
+from castsim.reports.run_findings import DOCUMENTED, PRINTED, section
 from castsim.reports.sections.kernel import _picture, buffer_maps, joined, kernel_report
 from castsim.running.loaded import Loaded
 from castsim.running.program_runs import Result
 from castsim.targets.loader import load_target
+
+NAMES = (*PRINTED, *sections.further_reports())
+
 
 CASTS = """
 from collections import Counter
@@ -109,6 +116,22 @@ def test_run_lists_the_reports_that_there_are(with_casts, capsys):
     assert "kernel, made_up_casts" in " ".join(parser.format_help().split())
     assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--report", "casts"]) == 2
     assert "legal: run, full, kernel, made_up_casts" in capsys.readouterr().err
+
+
+def test_sections_with_data_are_those_documented():
+    assert {name for name in PRINTED if section(name).keys is not Keys} == set(DOCUMENTED)
+    assert len(set(NAMES)) == len(NAMES)
+    assert len(set(DOCUMENTED)) == len(DOCUMENTED)
+
+
+def test_the_options_of_sections_are_options_of_run():
+    parser = OptionParser()
+    feature_of("run").declare(parser)
+    known = {option for action in parser._actions for option in action.option_strings}
+    named = [option for name in NAMES for option in section(name).options]
+    assert set(named) <= known
+    assert len(set(named)) == len(named)
+    assert {"--lint", "--what-if", "--show-sync", "--races"} <= set(named)
 
 
 # ---------------------------------------------------------------------------------------------- JSON of classes of keys
@@ -224,6 +247,29 @@ def test_the_text_marks_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert "tcolexpandmul f32" in marked
     assert "tmul f32" not in marked.replace("trowexpandmul f32", "").replace("tcolexpandmul f32", "")
     assert "values not bit-exact: trowsum f32: order of the sum within a row is assumed" in text
+
+
+def test_validated_are_the_operations_with_published_cycles() -> None:
+    with (ROOT / "targets" / "a2a3_measured_operations.csv").open() as file:
+        published = {(row["op"].lower(), row["src"]) for row in csv.DictReader(file)}
+    published = {(op, element) for op, element in published if op in VECTOR_OPERATIONS}
+    target = load_target("a2a3")
+    assert {(rule.mnemonic, element) for rule in target.tile_operations for element in rule.validated} == published
+
+
+def test_what_is_approximate() -> None:
+    """Divisions, powers, exponentials, logarithms, reciprocal roots; sums and products along a row; nothing else."""
+    for name in TARGETS:
+        for rule in load_target(name).tile_operations:
+            operation = VECTOR_OPERATIONS[rule.mnemonic]
+            doubtful = operation.function in (
+                "div", "recip", "exp", "expdif", "log", "rsqrt", "shl", "shr", "rem", "fmod", "axpy", "addc", "madd",
+                "maddrelu", "pow",
+            )  # fmt: skip
+            arguments = (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.PART_ARGUMENT)
+            doubtful |= operation.kind in (*arguments, Kind.SORT, Kind.MERGE)
+            doubtful |= rule.mnemonic in ("trowsum", "trowprod")
+            assert (rule.approximate is not None) == doubtful, rule.mnemonic
 
 
 A3 = load_target("a2a3")
@@ -385,3 +431,15 @@ def test_text_and_json(tmp_path, capsys):
 def test_refusals(program, report, words, capsys):
     assert main(["run", str(PROGRAMS / program), "--timing-only", "--report", report]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_double_buffering_hides_more_than_one_buffer():
+    """The hand-pipelined sample hides nearly everything behind its stores, the one with one buffer only its loads."""
+    two, one = (
+        kernel_report(run(PROGRAMS / f"{name}.pto", timing_only=True)).overlap.achieved
+        for name in ("f32_to_f16_pipelined", "f32_to_bf16_rows")
+    )
+    assert two is not None
+    assert one is not None
+    assert one < 0.75
+    assert two > 0.9

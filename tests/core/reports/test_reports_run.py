@@ -19,13 +19,14 @@ from castsim.__main__ import main
 from castsim.execution import tree as trees
 from castsim.execution.timing import Cause, PipeTiming, Timing, limiter
 from castsim.execution.tree import Access, Block, BufferUse, GlobalSpace, Instruction, Loop, Lowered, Tree, buffer_use
-from castsim.isa.errors import Span
+from castsim.isa.errors import ReadError, Span
 from castsim.reports.numbers import doubtful_facts, duration, facts_of
 from castsim.reports.progress import ProgressBar, RunProgress, operation_count
+from castsim.reports.run_report import RunReport
 from castsim.running.cycle_evidence import Standing, fact_at, sensitivities, trust_of
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, bookkeeping, inserted, run, run_loaded, source_lines
-from castsim.targets.description import SourceKind, Status, with_facts
+from castsim.targets.description import SourceKind, Status, watched, with_facts, with_options
 from castsim.targets.loader import Target, load_target, residuals_of
 
 A2A3 = load_target("a2a3")
@@ -133,6 +134,11 @@ def test_buffer_use_follows_loops_down_and_ignores_other_spaces() -> None:
     assert buffer_use(tree(), A2A3) == ()
 
 
+def test_buffer_use_of_a_program(tmp_path: Path) -> None:
+    (use,) = RunReport.of(ran(tmp_path), {}).buffers
+    assert (use.start, use.end) == (0, 4 * 64 * 4 + 4 * 64 * 2)  # the f32 tile, the f16 tile behind it
+
+
 # --------------------------------------------------------------------------------------------- facts and options
 
 
@@ -150,6 +156,29 @@ def test_documented_facts_are_not_doubtful() -> None:
     ]
     stated = {"startup_cycles": 198, "bytes_per_cycle": 85}  # a2a3.toml, [timing.store]: 295 cycles 8 KiB, 971 64 KiB
     assert stated.items() <= found[1].value.items()
+
+
+def test_with_options_leaves_the_target_alone() -> None:
+    changed_target = with_options(A2A3, {"vector_head": "always", "integer_saturation_off_at_start": "1"})
+    assert (changed_target.option("vector_head"), A2A3.option("vector_head")) == ("always", "idle")
+    assert changed_target.option("integer_saturation_off_at_start") == 1
+    assert changed_target.options["vector_head"].source == A2A3.options["vector_head"].source
+    assert with_options(A2A3, {}) == A2A3
+
+
+@pytest.mark.parametrize("values", [{"nothing": 1}, {"vector_head": "sometimes"}, {"store_gap": ""}])
+def test_with_options_refuses(values: dict[str, int | str]) -> None:
+    with pytest.raises(ReadError) as caught:
+        with_options(A2A3, values)
+    assert caught.value.legal
+
+
+def test_watched_targets_note_what_is_read() -> None:
+    read: set[str] = set()
+    target = watched(A2A3, read)
+    assert (target == A2A3, read) == (True, set())
+    target.option("store_gap")
+    assert read == {"store_gap"}
 
 
 # ------------------------------------------------------------------------------------------------------- the text
@@ -203,6 +232,16 @@ def test_operations_are_counted_with_their_loops(tmp_path: Path) -> None:
     assert operation_count(result.loaded.tree.root) == len(result.timing.operations)
 
 
+def test_following_a_run_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, LOOP)
+    alone = out_of(capsys, ["run", path, "--timing-only"])
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 0.0)
+    assert out_of(capsys, ["run", path, "--timing-only"]) == alone
+
+
 def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 3600.0)
     bar = ProgressBar("values")
@@ -220,6 +259,16 @@ def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     return out_of(capsys, ["run", *words]).splitlines()
 
 
+def test_the_answer_and_the_warnings_stand_above_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    found = lines_of(capsys, str(PROGRAMS / "a5_bf16_to_e2m1.pto"), "--timing-only")
+    table = next(number for number, line in enumerate(found) if line.startswith("line  instruction"))
+    assert " cycles = " in found[0] and " ".join(found[:2]).count("(undocumented clock)") == 1
+    assert any(" limits (" in line for line in found[1:table])
+    assert any(line.startswith("Next: castsim advise ") for line in found[:table])
+    assert any(line.startswith("warning: ") for line in found[:table])
+    assert not any(line.startswith("warning: ") for line in found[table:])
+
+
 def test_facts_are_one_line_unless_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     program = str(PROGRAMS / "f32_to_f16.pto")
     short = lines_of(capsys, program, "--timing-only")
@@ -235,6 +284,13 @@ def test_what_is_no_bottleneck_has_no_share(capsys: pytest.CaptureFixture[str]) 
     assert "%" not in next(line for line in found if line.startswith("empty "))
     assert "%" not in next(line for line in found if line.startswith("barrier "))
     assert next(line for line in found if line.startswith("flag wait ")).count("%") == 2
+
+
+def test_thousands_are_separated(capsys: pytest.CaptureFixture[str]) -> None:
+    found = lines_of(capsys, str(PROGRAMS / "kernels" / "rms_norm_a5.pto"), "--timing-only", "--arg", "eps=1e-6")
+    cycles = document_of(capsys, "run", str(PROGRAMS / "kernels" / "rms_norm_a5.pto"), "--arg", "eps=1e-6",
+                         "--timing-only")["total_cycles"]  # fmt: skip
+    assert cycles >= 1000 and f": {cycles:,} cycles = " in " ".join(found)
 
 
 KERNELS = (
@@ -393,6 +449,13 @@ def test_a_program_without_overlap_is_shared_out_exactly(capsys: pytest.CaptureF
     assert sum(share["cycles"] for share in others) == found["total_cycles"] - occupied["V"]
 
 
+def test_bytes_between_tiles_do_not_count_as_touched(capsys: pytest.CaptureFixture[str]) -> None:
+    """A tile of 256 f32 lies at 0, one of 256 f16 at 65,536."""
+    program = str(ROOT / "programs/f32_to_f16.pto")
+    text = out_of(capsys, ["run", program, "--timing-only", "--report", "full"])
+    assert "buffer ub: touched between bytes 0 and 66,047, 1,536 of 196,608 bytes (0.8 %)" in text
+
+
 def test_waits_for_the_total_of_global_memory_rest_on_what_its_row_rests_on(capsys: pytest.CaptureFixture[str]) -> None:
     program = str(ROOT / "programs/kernels/quantise_rows_i8_a5.pto")
     alone, busy = (document(capsys, program, *words)["trust"]["shares"] for words in ((), ("--cores", "64")))
@@ -431,6 +494,24 @@ def test_weights_are_linear_in_whole_numbers_and_tell_no_facts_that_are_document
     assert "timing.load.bytes_per_cycle" not in told
     assert fact_at(chip, "timing.access").status is Status.DOCUMENTED
     assert not any(name.startswith("timing.access") for name in told)
+
+
+def test_text_says_what_cycles_rest_on_and_whose_the_clock_is(capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto")
+    text = out_of(capsys, ["run", program, "--timing-only", "--facts", "--report", "full"])
+    status = load_target("a5").frequency.status
+    assert ("(undocumented clock)" in " ".join(text.split())) == ("(assumed)" in text) == (status is Status.ASSUMED)
+    shares = document_of(capsys, "run", program, "--timing-only")["trust"]["shares"]
+    fitted = sum(100 * each["cycles"] / sum(own["cycles"] for own in shares) for each in shares
+                 if each["standing"] == "fitted")  # fmt: skip
+    trust = next(line for line in text.splitlines() if line.startswith("Trust: "))
+    assert abs(int(trust.partition(" % fitted")[0].rpartition(" ")[2]) - fitted) < 1
+    assert sum(int(percent) for percent in re.findall(r"(\d+) % [a-z]", trust.partition(";")[0])) == 100
+    assert text.index("timing.store (") < text.index("timing.load (")
+    assert "startup_cycles: -10 % -18 cycles, +10 % +18 cycles" in text
+    known = residuals_of("a5", "cast")
+    if known is not None:
+        assert f"({known.share} % interval, {known.rows} held-out rows)" in " ".join(text.split())
 
 
 def test_other_targets_with_another_fact_are_not_validated(tmp_path: Path) -> None:

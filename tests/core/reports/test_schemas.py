@@ -6,11 +6,14 @@ import hashlib
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
+from subprocess import run
 
 import pytest
 from kit.held_documents import hold
-from kit.paths import ROOT
+from kit.paths import PROGRAMS, ROOT
+from kit.sample_arguments import command as sample_command
 from makers.json_schemas import SCHEMAS, bundle
 from project.test_docs import COMMANDS as README_COMMANDS
 from project.test_docs import commands, some_codes
@@ -83,6 +86,24 @@ def check(words: list[str], path: Path) -> None:
     hold(words[0], json.loads(path.read_text()))
 
 
+def programs() -> list[list[str]]:
+    """Return the commands that stand with the programs."""
+    found = []
+    for path in sorted(PROGRAMS.rglob("*")):
+        if path.suffix in (".pto", ".tpc") and (
+            path.with_suffix(".expected").exists() or "// castsim " in path.read_text()
+        ):
+            words = sample_command(path) if "castsim run" in head(path) else []
+            if words[1:]:
+                found.append(words[1:])
+    return found
+
+
+def head(path: Path) -> str:
+    report = path.with_suffix(".expected")
+    return (report if report.exists() else path).read_text().replace("\n//", "")
+
+
 @pytest.mark.parametrize("line", [*README_COMMANDS, *commands_of_pages()])
 def test_commands_of_the_readme_and_pages(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_execution, "all_codes", some_codes)
@@ -90,6 +111,12 @@ def test_commands_of_the_readme_and_pages(line: str, tmp_path: Path, monkeypatch
         (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.chdir(tmp_path)
     check(shlex.split(line)[1:], tmp_path / "document.json")
+
+
+@pytest.mark.parametrize("words", programs(), ids=lambda words: words[1])
+def test_commands_of_programs(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    check(words, tmp_path / "document.json")
 
 
 @pytest.mark.parametrize("line", FURTHER)
@@ -143,3 +170,10 @@ def test_schemas_are_closed_and_told(name: str) -> None:
 
 def test_the_schemas_are_what_the_models_say() -> None:
     assert SCHEMAS.read_text(encoding="utf-8") == bundle(), "python tests json_schemas"
+
+
+def test_other_commands_do_not_load_the_documents_of_all() -> None:
+    code = "import sys; from castsim.__main__ import main; main(['cast', 'f32', 'f16', '1', '--json', '-']); "
+    code += "assert 'castsim.tools.reference.schema' not in sys.modules"
+    shown = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr

@@ -590,3 +590,11 @@ def test_conversions_with_store_barriers_execute() -> None:
     events = run.document(run.view(Window(0, run.timing.total)))
     # Its control writes come before, so the instruction begins no later than it.
     assert any(begin <= conversion.start and end == conversion.end for begin, end in spans(events).values())
+
+
+def test_a_refused_window_leaves_no_file(tmp_path: Path) -> None:
+    path = file_of(tmp_path / "trace.json", "before")
+    program = str(PROGRAMS / "f32_to_f16.pto")
+    assert main(["run", program, "--timing-only", "--trace", str(path), "--window", "0:99999"]) == 2
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]

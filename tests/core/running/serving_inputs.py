@@ -53,6 +53,7 @@ def online_softmax(seed: int) -> Given:
 
 
 def rotary_gather(seed: int) -> Given:
+    """One head to sixteen; first and last position."""
     rng = np.random.default_rng(seed)
     tokens, length = int(rng.integers(1, 7)), int(rng.integers(1, 20))
     heads = (1, 16, 8, 3, 15, 2, 7, 12)[seed % 8]
@@ -130,6 +131,7 @@ def gated_activation(seed: int) -> Given:
 
 
 def combine_experts(seed: int) -> Given:
+    """Tokens without routes, routes taken twice."""
     rng = np.random.default_rng(seed)
     tokens, assignments, chosen = int(rng.integers(1, 6)), int(rng.integers(1, 9)), int(rng.integers(1, 5))
     route = _i32(np.where(rng.random(tokens * chosen) < 0.3, -1, rng.integers(0, assignments, tokens * chosen)))

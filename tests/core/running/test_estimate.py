@@ -237,6 +237,22 @@ def test_arrays_give_what_single_shapes_give_and_say_what_is_refused(
     assert 0 < np.isnan(found.cycles).sum() < found.cycles.size / 2
 
 
+def test_arrays_hold_simulated_shapes_too_and_may_be_longer_than_a_chunk() -> None:
+    target = a2a3(vconv=(9, 1, 15))
+    rows = np.resize(np.array([4, 150, 1]), 40_000)
+    found = estimate("f32", "f32", rows, 64, dst_row_stride=256, target=target)
+    for count in (4, 150, 1):
+        one = estimate("f32", "f32", count, 64, dst_row_stride=256, target=target)
+        assert set(found.cycles[rows == count].tolist()) == {one.cycles}
+    assert (sum(found.causes.values()) == found.cycles).all()
+
+
+def test_numpy_integers_are_single_shapes() -> None:
+    assert estimate("f32", "f16", np.int64(4), np.uint8(64), target="a2a3") == estimate(
+        "f32", "f16", 4, 64, target="a2a3"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -270,6 +286,12 @@ def test_what_is_refused(arguments: dict[str, Any], error: type[CastsimError], m
     with pytest.raises(error) as caught:
         estimate(**{"src": "f32", "dst": "f16", "rows": 4, "cols": 64, "target": "a2a3", **arguments})
     assert message in str(caught.value)
+
+
+def test_where_every_shape_fits_cycles_are_integers() -> None:
+    found = estimate("f32", "f16", [4, 8], 64, target="a2a3")
+    assert found.cycles.dtype == np.int64
+    assert found.reasons.tolist() == [None, None]
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
@@ -387,6 +409,12 @@ def test_rows_that_do_not_follow_each_other_begin_steps_of_their_own() -> None:
     assert apart - together == (10 - 5) * kernel.interval
 
 
+def test_rounding_goes_by_the_chips_words_and_the_abstract_ones() -> None:
+    assert estimate("f32", "i32", 4, 64, target="goya", rounding="rhne") == estimate(
+        "f32", "i32", 4, 64, target="goya", rounding="rint"
+    )
+
+
 # ---------------------------------------------------------------------------------------- `castsim estimate`, options
 
 
@@ -409,10 +437,12 @@ def test_the_command_answers_as_the_library(capsys: pytest.CaptureFixture[str]) 
     [
         (("f32", "f16", "16by2"), 2, "'16by2' is not a tile shape"),
         (("f32", "f16", "0x2"), 2, "'0x2' is not a tile shape"),
+        (("f32", "f17", "1x16"), 2, "unknown format 'f17'"),
         (("f32", "u64", "16x256"), 1, "a2a3 has no cast f32 -> u64"),
         (("f32", "f16", "16x256", "--option", "foo=1"), 2, "a2a3 has no option 'foo'"),
         (("f32", "f16", "16x256", "--valid", "3"), 2, "--valid '3' is not a tile shape"),
         (("f32", "f16", "16x256", "--row-stride", "x"), 2, "--row-stride x"),
+        (("f32", "f16", "16x256", "--rounding", "bad"), 2, "unknown rounding mode 'bad'"),
     ],
 )
 def test_what_cannot_be_estimated(

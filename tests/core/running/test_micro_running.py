@@ -197,11 +197,15 @@ def test_a_whole_program_defines_its_outputs() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
+        (f"pto.vecscope {{ %v = pto.vlds %u[%c1] : {UB} -> {F32} }}", "at byte 4 is not aligned"),
         (
             "%b = arith.constant 65537 : index\n"
             f'pto.vecscope {{ %v = pto.vlds %u[%b] {{dist = "BRC_B32"}} : {UB} -> {F32} }}',
             "accesses bytes 262148",
         ),
+        (f"%far = arith.constant 262144 : i64\n%p = pto.castptr %far : i64 -> {UB}", "outside the buffer"),
+        (LOAD.replace("nburst(%l1, %l1024, %l1024)", "nburst(%l1024, %l1024, %l1024)"), "which has 262144"),
+        (f"%p = pto.addptr %u, %c1 : {UB} -> {UB}\n{LOAD.replace('%u', '%p')}", "address 4 of a transfer"),
         (f"{LOAD}\n%e = arith.constant -1 : index\n%p = pto.addptr %u, %e : {UB} -> {UB}\n"
          f"pto.vecscope {{ %v = pto.vlds %p[%c0] : {UB} -> {F32} }}", "byte -4 is not aligned"),
         ("%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>\n" + LOAD, "is not modelled"),
@@ -248,6 +252,15 @@ def test_other_targets_have_no_vector_instructions() -> None:
     with pytest.raises(CastsimError, match="a2a3 has no vector registers") as caught:
         load_tiles(Source("k.pto", Language.TILES, program(f"{LOAD}\n{scope}")), LoadRequest("a2a3"))
     assert caught.value.span is not None
+
+
+def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(program(f"{LOAD}\n{STORE}"))
+    result = run(file, inputs={"x": "random:1"})
+    assert result.cycles == run(file, engine="event", timing_only=True).cycles
+    assert result.loaded.target.name == "a5"  # whose instructions these are, if the file names no chip
+    assert not run(file, timing_only=True).outputs
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from core.running.serving_inputs import MADE, TABLES, Given
-from core.running.serving_model import KERNELS, Steps
+from core.running.serving_model import KERNELS, Exact, Steps
 from kit.engine_outcome import outcome
 from kit.paths import PROGRAMS
 from oracle_races import judge
@@ -51,6 +51,11 @@ def table_arguments(given: Given) -> dict[str, int | float]:
     return dict(numbers) | elements
 
 
+def test_every_kernel_has_a_model() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.pto")) == sorted(path_of(name).stem for name in KERNELS)
+    assert set(MADE) == set(KERNELS)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_outputs_are_those_of_the_steps(name: str, seed: int) -> None:
@@ -68,8 +73,23 @@ def test_outputs_are_those_of_the_steps(name: str, seed: int) -> None:
     assert {str(warning.kind) for warning in runs[0].warnings} <= told
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_steps_stay_near_the_formula(name: str, seed: int) -> None:
+    kernel, given = KERNELS[name], MADE[name](seed)
+    with np.errstate(all="ignore"):
+        steps, exact = (kernel.formula(given[0], given[1], how) for how in (Steps(kernel.target), Exact()))
+    for output, values in steps.items():
+        near, far = values.astype(np.float64), exact[output].astype(np.float64)
+        assert np.array_equal(np.isfinite(near), np.isfinite(far)), output
+        near, far = np.nan_to_num(near), np.nan_to_num(far)
+        allowed = kernel.tolerance.get(output, 0) * np.maximum(np.abs(far).max(axis=-1, keepdims=True), 1e-30)
+        assert np.all(np.abs(near - far) <= allowed), output
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_value_paths_agree(name: str) -> None:
+    """Whole tiles at once where that was proven equal, and instruction by instruction."""
     given = MADE[name](2)
     loaded = load_program(path_of(name), None, None, table_arguments(given))
     found = []
@@ -121,6 +141,12 @@ def is_clean(loaded: Loaded) -> bool:
     return judge(loaded.tree, tuple(map(str, facts.required_barriers)), facts.unordered_bytes or 10**9).clean
 
 
+def test_they_survive_printing() -> None:
+    for name in KERNELS:
+        parsed = parse(path_of(name).read_text(), name)
+        assert parse(print_program(parsed), name) == parsed
+
+
 # ------------------------------------------------------------------------- a kernel with its inserted flags written out
 
 
@@ -137,4 +163,5 @@ def written_out(path: Path, target: str) -> list[str]:
 
 
 def orders(lines: list[str]) -> list[int]:
+    """The numbers of the lines with a flag or barrier."""
     return [number for number, line in enumerate(lines) if line.strip().startswith(_ORDERS)]

@@ -361,6 +361,13 @@ def test_elementwise_reports_what_was_in_force() -> None:
         assert (found.rounding, found.overflow.value) == ("round", overflow)
 
 
+def test_elementwise_takes_any_shape() -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3) - 0.5
+    assert cast(values, "f32", "f16", target="a5").tolist() == values.tolist()
+    assert cast(np.float32(2.5), "f32", "i32", target="a5").item() == 2
+    assert cast(np.zeros((0, 4), np.float32), "f32", "f16", target="a5").shape == (0, 4)
+
+
 @pytest.mark.parametrize(
     ("pairs", "src", "dst", "said", "unsaid"),
     [

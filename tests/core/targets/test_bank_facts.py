@@ -12,12 +12,12 @@ from itertools import product
 from statistics import fmean
 
 import pytest
-from kit import fast_programs
+from kit import fast_programs, strided_works
 from kit.engine_outcome import outcome
 from kit.engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly, store
 from kit.paths import PROGRAMS
 
-from castsim import estimate
+from castsim import estimate, run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.interpreter.tile_allocation import apart_addresses
@@ -185,6 +185,30 @@ def test_random_functions_agree_whatever_a_group_serves(counts):
         assert outcome(tree, target, engine="fast", max_cycles=LIMIT) == expected, seed
 
 
+@pytest.mark.skipif("CASTSIM_THOROUGH" not in os.environ, reason="compiles the machine: set CASTSIM_THOROUGH=1")
+@each_exclusion
+def test_compiled_code_reads_the_facts(exclusions, monkeypatch):
+    pytest.importorskip("numba")
+    driving = pytest.importorskip("castsim.engines.fast_dataflow.tile_simulation")
+    monkeypatch.setattr(driving.Driver, "pays_to_compile", lambda self, _: self.step is driving.run)
+    monkeypatch.setattr("castsim.engines.fast_dataflow.tile_simulation._PROGRESS_INTERVAL", 3)
+    for seed, make in product(range(200), (fast_programs.strided, fast_programs.functions)):
+        tree, target = make(seed, small=seed % 3 > 0)
+        counts = COUNTS[seed % len(COUNTS)]
+        target = excluding(target, exclusions) if make is fast_programs.strided else counting(target, counts)
+        expected = outcome(tree, target, engine="event", max_cycles=LIMIT)
+        assert outcome(tree, target, max_cycles=LIMIT) == expected, seed
+
+
+def test_some_shipped_program_or_operation_depends_on_each_fact():
+    target = load_target("a2a3")
+    select = strided_works.example("tsel")  # its selections read whole groups
+    assert strided_works.cycles(excluding(target, (False, True)), select) < strided_works.cycles(target, select)
+    program = PROGRAMS / "bank_conflict.pto"
+    one_less = run(program, excluding(target, (True, False)), timing_only=True).cycles + 1
+    assert one_less == run(program, timing_only=True).cycles
+
+
 # -------------------------------------------------------------------------------------------------------- what-ifs
 
 
@@ -224,6 +248,23 @@ def test_the_shipped_conflict_is_found(capsys):
     assert found["facts"] == {"banks.exclusive_ports": False, "banks.exclusive_banks": False}
     lost = sum(pipe["causes"].get("bank_conflict", 0) for pipe in document["pipes"].values())
     assert found["gained_cycles"] == document["total_cycles"] - found["total_cycles"] == lost == 1
+
+
+def test_a_target_without_such_a_limit_says_what_it_has(capsys):
+    program = str(PROGRAMS / "tpc_f32_i16_quantise_greco.tpc")
+    assert main(["run", program, "--timing-only", "--what-if", "no-bank-conflicts"]) == 2
+    said = capsys.readouterr().err
+    assert "greco has no what-if 'no-bank-conflicts'" in said
+    assert "deep-global-queue" in said
+
+
+@pytest.mark.parametrize("name", ["a2a3", "a5"])
+def test_facts_must_be_what_they_can_be(name, tmp_path, capsys):
+    wrong = {"a2a3": 'exclusive_banks = "often"', "a5": "writes_per_group = 0"}[name]
+    file = tmp_path / "edited.toml"
+    file.write_text(f'base = "{name}"\n[banks]\n{wrong}\n')
+    assert main(["targets", str(file)]) == 2
+    assert wrong.split(maxsplit=1)[0] in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------------------- estimates

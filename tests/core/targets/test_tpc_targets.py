@@ -6,6 +6,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from kit.tpc_text import GENERATIONS, table, target
@@ -14,9 +15,10 @@ import castsim
 from castsim import cast
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
-from castsim.isa.formats import Rounding
+from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.tpc.forms import Feature
 from castsim.machines.mechanisms import compute_of, lowerer_of
+from castsim.targets.description import Fact, Table
 from castsim.targets.loader import SHIPPED, load_target
 
 PAIRS = table("tpc_convert_pairs.csv")
@@ -68,6 +70,45 @@ def test_integer_converts_are_the_published_rows(generation: str) -> None:
     read += [lambda row: number(row["lane_sel_max"]), lambda row: split(row["num_lanes_options"])]
     read += [lambda row: tuple(SHIFT_FORMATS[kind] for kind in split(row["shift_operand_type"]))]
     checked(generation, INTEGER_PAIRS, found, *read)
+
+
+def elements(row: dict[str, str]) -> tuple[str, str]:
+    """What the published element counts should be, from widths and lanes alone."""
+    if row["unit"] == "spu":
+        return "1", "1"
+    lanes = {name: 2048 // FORMATS[row[name]].bits for name in ("src", "dst")}
+    ratio = max(lanes.values()) // min(lanes.values())
+    if ratio == 1:
+        return str(lanes["src"]), str(lanes["dst"])
+    narrow, wide = max(lanes.values()), min(lanes.values())
+    down = lanes["src"] < lanes["dst"]
+    single = (str(wide), f"{wide} of {narrow}") if down else (f"every {ratio}-th of {narrow}", str(wide))
+    group = f"{narrow} ({ratio} VRF)"
+    every = (group, str(narrow)) if down else (str(narrow), group)
+    forms = [
+        (name, pair)
+        for name, pair in (("single", single), ("all", every))
+        if f"{name}_lane" in row["num_lanes_options"] or (name == "single" and not row["num_lanes_options"])
+    ]
+    return tuple(" / ".join(f"{name}: {pair[side]}" for name, pair in forms) for side in (0, 1))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("row", [*PAIRS, *INTEGER_PAIRS], ids=lambda row: "-".join(list(row.values())[:3]))
+def test_element_counts_follow_from_widths(row: dict[str, str]) -> None:
+    """The columns that the descriptions leave out hold nothing that the others do not say."""
+    assert (row["elems_in"], row["elems_out"]) == elements(row)
+
+
+@pytest.mark.parametrize(
+    ("generation", "vector", "scalar", "integer"),
+    [("goya", 18, 17, 6), ("gaudi", 23, 23, 6), ("gaudib", 25, 23, 6), ("greco", 45, 44, 8), ("gaudi2", 112, 113, 8)],
+)
+def test_counts_of_tpc_md_section_2_1(generation: str, vector: int, scalar: int, integer: int) -> None:
+    chip = target(generation)
+    assert len(chip.casts) == vector
+    assert len(chip.converts) - vector == scalar
+    for unit in ("vpu", "spu"):
+        assert sum(row.unit == unit for row in chip.integer_converts) == integer
 
 
 MEANINGS = {
@@ -150,6 +191,22 @@ def test_features(generation: str) -> None:
     assert set().union(*map(features, FEATURES)) == {feature.value for feature in Feature}
 
 
+def facts(value: object) -> list[Fact]:
+    """All facts below a loaded table."""
+    found: list[Fact] = [value] if isinstance(value, Fact) else []
+    below = value.values() if isinstance(value, dict) else vars(value).values() if isinstance(value, Table) else ()
+    for item in below:
+        found.extend(facts(item))
+    return found
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_fact_has_a_source(generation: str) -> None:
+    found = facts(target(generation))
+    assert len(found) > 40
+    assert all(fact.source.strip() for fact in found)
+
+
 def test_every_shipped_table_is_used() -> None:
     readers = [*(SHIPPED / f"{generation}.toml" for generation in GENERATIONS), *SHIPPED.glob("tpc_*.py")]
     features = Path(castsim.__file__).parent
@@ -215,6 +272,23 @@ SOURCE = np.array([1.5, 2.5, -0.5, 40000.0, -1e9, np.inf, -np.inf, np.nan, 1.003
 def test_float_to_int_saturates_and_rounds_to_nearest_even(target):
     wanted = np.clip(np.rint(np.nan_to_num(SOURCE.astype(np.float64), nan=0.0)), -32768, 32767).astype(np.int16)
     assert cast(SOURCE, "f32", "i16", target=target).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(
+    ("mode", "function"), [("rz", np.trunc), ("rd", np.floor), ("ru", np.ceil), ("rhne", np.rint), ("trunc", np.trunc)]
+)
+def test_modes_by_either_name(mode, function):
+    wanted = np.clip(function(np.nan_to_num(SOURCE.astype(np.float64), nan=0.0)), -(2**31), 2**31 - 1)
+    got = cast(SOURCE, "f32", "i32", target="gaudi2", rounding=mode)
+    assert got.tolist() == wanted.astype(np.int64).tolist()
+
+
+def test_bf16_is_the_librarys_but_for_nan():
+    got = cast(SOURCE.view(np.uint32), "f32", "bf16", target="gaudi")
+    wanted = SOURCE.astype(ml_dtypes.bfloat16).view(np.uint16)
+    finite = ~np.isnan(SOURCE)
+    assert np.array_equal(got[finite], wanted[finite])
+    assert got[~finite].tolist() == [0x7FFF]  # docs/reference/tpc.md section 5
 
 
 def test_ties_away_exists_from_gaudi_on():
