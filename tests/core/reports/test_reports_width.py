@@ -93,13 +93,21 @@ def test_no_word_of_a_table_is_cut(command: str, width: int, monkeypatch: pytest
     monkeypatch.setenv("COLUMNS", str(width))
     outcome = command_line.execute(*command_line.parse(shlex.split(command)))
     shown = outcome.text(width)
-    text = rendered(shown, _Pipe())
-    if command.split(maxsplit=1)[0] in ("run", "targets", "cast", "accuracy"):
-        assert max((len(line) for line in text.splitlines() if set(line.strip()) == {"-"}), default=0) <= width
-    found = Counter(text.split())
+    found = Counter(rendered(shown, _Pipe()).split())
     for each in tables(shown):
         lost = words_of(each) - found
         assert not lost, f"{command} at {width}: {sorted(lost)[:10]}"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize(
+    "command", [line for line in COMMANDS if line.split(maxsplit=1)[0] in ("run", "targets", "cast", "accuracy")]
+)
+def test_rules_of_tables_keep_within_the_width(command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = rendered(command_line.execute(*command_line.parse(shlex.split(command))).text(width), _Pipe())
+    assert max((len(line) for line in text.splitlines() if set(line.strip()) == {"-"}), default=0) <= width
 
 
 def test_the_rows_keep_their_names_in_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
