@@ -31,7 +31,6 @@ _DECLARATIONS = (
 
 @cache
 def encoded(name: str) -> tuple[VliwTarget, Encoding]:
-    """Return a generation and its encoding."""
     return encoded_target(name)
 
 
@@ -96,13 +95,11 @@ def object_file(code: bytes, machine: int, *, wide: bool = True) -> bytes:
 
 
 def elf(rng: Random) -> bytes:
-    """An ELF file around a random program."""
     machines = (*encoded("gaudi2")[1].machines, 62)
     return object_file(binary(rng), rng.choice(machines), wide=rng.random() < 0.7)
 
 
 @cache
 def elf_seeds() -> tuple[bytes, ...]:
-    """ELF files around the sample programs."""
     machine = encoded("gaudi2")[1].machines[0]
     return tuple(object_file(code, machine, wide=wide) for code in seeds.binaries() for wide in (True, False))

@@ -26,11 +26,10 @@ from typing import Any
 
 from castsim.isa.errors import CastsimError
 from fuzz import engines, seeds
-from fuzz.coverage import Coverage
 from fuzz.judging import DefectError, judge
 from fuzz.readers import READERS
 from fuzz.record import Record
-from fuzz.rounds import Found, Round, Tally
+from fuzz.rounds import Coverage, Found, Round, Tally
 
 MEMORY = 1 << 30
 """Bytes that a round may take beyond what its process begins with."""
@@ -120,7 +119,6 @@ class Campaign:
         return [*((self.read, name) for name in readers), *((self.compare, name) for name in left)]
 
     def read(self, name: str) -> None:
-        """A round of a reader."""
         entry = self.record.reader(name)
         seed = f"{self.record.seed} {name} {entry['rounds']}"
         held = (
@@ -155,7 +153,6 @@ class Campaign:
         )
 
     def compare(self, name: str) -> None:
-        """A round of a mechanism."""
         entry = self.record.engine(name)
         first, limit = entry["programs"], self.options.programs
 

@@ -65,7 +65,6 @@ def _cast(number: int) -> tuple[Random, Format, Format, Policy]:
 
 
 def casts(number: int) -> str | None:
-    """A cast by tables and by the tier that pays off."""
     random, src, dst, policy = _cast(number)
     return _difference(_codes(src, number, random), src, dst, policy, (None, Tier.TABLE))
 

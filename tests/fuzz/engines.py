@@ -47,7 +47,6 @@ def strided(number: int) -> str | None:
 
 
 def functions(number: int) -> str | None:
-    """Vector functions, likewise."""
     return _trees(fast_programs.functions, number)
 
 

@@ -38,7 +38,6 @@ class Mutator:
         self.ways: tuple[Callable[[bytes], bytes], ...] = _BYTES if not text else (*_TOKENS, *_TOKENS, *_BYTES)
 
     def mutated(self, data: bytes) -> bytes:
-        """Return an input after one to four changes."""
         for _ in range(self.rng.choice((1, 1, 1, 2, 2, 3, 4))):
             data = self.rng.choice(self.ways)(self, data)  # type: ignore[call-arg, arg-type]
         return data[:MOST_BYTES]
@@ -87,7 +86,6 @@ class Mutator:
         return data[:at] + other[start:end] + data[until:]
 
     def token(self, data: bytes) -> bytes:
-        """Put a token where another stands."""
         found = list(_TOKEN.finditer(data[:MOST_BYTES]))
         if not found:
             return self.rng.choice(_WORDS)
@@ -96,7 +94,6 @@ class Mutator:
         return data[: one.start()] + put + data[one.end() :]
 
     def swap(self, data: bytes) -> bytes:
-        """Exchange two tokens of the text."""
         found = [one for one in _TOKEN.finditer(data[:MOST_BYTES]) if not one[0].isspace()]
         if len(found) < 2:
             return data
@@ -127,7 +124,6 @@ class Mutator:
         return b"\n".join(lines)
 
     def nest(self, data: bytes) -> bytes:
-        """Put brackets in, some of them very deep."""
         at, deep = self.place(data), self.rng.choice((1, 2, 30, 300, 3000))
         opening, closing = self.rng.choice(((b"{", b"}"), (b"(", b")"), (b"<", b">"), (b"[", b"]")))
         return data[:at] + opening * deep + (closing * deep if self.rng.random() < 0.7 else b"") + data[at:]

@@ -10,8 +10,7 @@ from typing import Any
 
 from castsim import __version__
 from castsim.files import whole_file
-from fuzz.coverage import Coverage
-from fuzz.rounds import Tally
+from fuzz.rounds import Coverage, Tally
 
 KIND = "castsim fuzz record"
 
@@ -39,7 +38,6 @@ class Record:
         return cls(held["seed"], held["readers"], held["engines"], held["findings"])
 
     def save(self, path: Path) -> None:
-        """Write the record, completely or not at all."""
         total = sum(one["inputs"] + one["guided_inputs"] for one in self.readers.values())
         document = {
             "kind": KIND, "version": __version__, "python": platform.python_version(), "seed": self.seed,
@@ -52,11 +50,9 @@ class Record:
             file.write((json.dumps(document, indent=1) + "\n").encode())
 
     def reader(self, name: str) -> dict[str, Any]:
-        """Return the entry of a reader."""
         return self.readers.setdefault(name, _reader_entry())
 
     def engine(self, name: str) -> dict[str, Any]:
-        """Return the entry of a mechanism."""
         return self.engines.setdefault(name, {"programs": 0, "differences": 0, "seconds": 0.0})
 
     def merge(self, other: Record) -> None:

@@ -29,13 +29,11 @@ def files(suffix: str, *folders: Path) -> tuple[bytes, ...]:
 
 
 def regressions(reader: str) -> tuple[Path, ...]:
-    """Return the files that once broke a reader."""
     return tuple(path for path in sorted(REGRESSIONS.iterdir()) if path.name.rpartition("-")[0] == reader)
 
 
 @cache
 def micro() -> tuple[bytes, ...]:
-    """Return programs of vector instructions."""
     kernels = (TESTS / "vectors" / "micro_own" / "kernels.txt").read_text(encoding="utf-8")
     parts = [f"//{each}".encode() for each in kernels.split("////")[1:]]
     short = sorted((each for each in parts if len(each) <= MOST_BYTES), key=len)
@@ -43,7 +41,6 @@ def micro() -> tuple[bytes, ...]:
 
 
 def logical() -> tuple[bytes, ...]:
-    """Return programs of logical registers."""
     return files(".pto", ROOT / "programs" / "micro" / "logical")
 
 

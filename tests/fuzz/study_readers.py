@@ -28,7 +28,6 @@ _kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def file(name: str, data: bytes) -> Path:
-    """Return a file with this content."""
     path = _folder() / name
     path.write_bytes(data)
     return path

@@ -55,7 +55,6 @@ def built_site(factory: pytest.TempPathFactory) -> Path:
 
 
 def build_of_playground() -> Any:
-    """Return the module that builds the playground."""
     spec = importlib.util.spec_from_file_location("playground_build", ROOT / "docs" / "playground" / "build.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

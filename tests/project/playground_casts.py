@@ -37,5 +37,4 @@ def digests(casts: list[list[str]]) -> dict[str, str]:
 
 
 def printed(casts: str) -> None:
-    """Print the digests of casts that come as JSON."""
     print(json.dumps(digests(json.loads(casts))))

@@ -81,9 +81,3 @@ def test_programs_are_what_they_are_called() -> None:
         straight, looped = (simulate(each, program.target).total for each in (program.straight(7), program.loop(7)))
         assert straight == looped > 0
     assert tile_cast("a2a3", "f32", "i32", 4, 64).blocks == 64  # 4 x 64 x (4 + 4) bytes
-
-
-def test_the_exponent_of_a_square_is_two() -> None:
-    rows = [benchmark.Row("x", "row", count, "event", 1e-6 * count**2, 0) for count in (10, 100, 1000)]
-    assert benchmark.exponent(rows) == pytest.approx(2)
-    assert benchmark.exponent(rows[:2]) is None  # one of them takes less than a millisecond

@@ -65,14 +65,6 @@ def derived(decorate: Any) -> type:
     return Derived
 
 
-def single(decorate: Any) -> type:
-    @decorate
-    class Single:
-        a: int
-
-    return Single
-
-
 def empty(decorate: Any) -> type:
     @decorate
     class Empty:
@@ -121,7 +113,7 @@ def generic(decorate: Any) -> type:
     return Holder
 
 
-CLASSES = (plain, derived, single, empty, own_methods, own_equality, generic)
+CLASSES = (plain, derived, empty, own_methods, own_equality, generic)
 CALLS: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
     ((), {}),
     ((1,), {}),
@@ -282,7 +274,6 @@ def test_what_is_not_supported_is_refused(kind: str) -> None:
 
 
 def test_a_declaration_compiles_nothing() -> None:
-    """Neither `exec` nor `compile` runs until an object of a class has often been built."""
     script = (
         "import builtins, sys; from castsim.isa.dataclass import dataclass, CALLS_UNCOMPILED; ran = []\n"
         "sys.addaudithook(lambda event, about: ran.append(event) if event in ('compile', 'exec') else None)\n"

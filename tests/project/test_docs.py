@@ -1,4 +1,4 @@
-"""The documentation site: code blocks of its pages run, what it is made of is complete, its strict build passes."""
+"""The README and the site: code blocks run, what pages are made of is complete, the strict build passes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import io
 import json
+import os
 import re
 import shlex
 import sys
@@ -18,14 +19,16 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from kit.command_output import out_of
 from kit.paths import PROGRAMS, ROOT
+from makers import pictures
 from makers.generated_pages import GENERATED, filled, pages
 from makers.page_parts import FILES, MADE
 from project.built_site import built_site
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.feature import COMMANDS, shipped_features
+from castsim.commands.feature import shipped_features
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.timing import Cause
 from castsim.isa.pto.micro_forms import ROWS
@@ -34,6 +37,7 @@ from castsim.isa.tpc.instructions import mnemonics
 from castsim.languages.vmi.operations import LEGACY, VMI_ROWS
 from castsim.reports.pairs import pair_rows
 from castsim.targets.loader import load_target, target_names
+from castsim.tools.debugger.command import PROMPT
 from castsim.tools.graphs import graph_execution
 from castsim.tools.lowering.samples import all_codes
 
@@ -67,7 +71,6 @@ def printed(source, names):
 
 
 def said(source):
-    """Return what the comments behind `print` say."""
     return [line.rsplit("  # ", 1)[1] for line in source.splitlines() if line.startswith("print(") and "  # " in line]
 
 
@@ -148,7 +151,6 @@ def test_generated_parts_are_complete(made):
 
 
 def test_all_pages_together_stay_short():
-    """The count includes generated parts; long tables are data files, which the site shows as tables."""
     every = (ROOT / "README.md", *DOCS.rglob("*.md"))
     assert sum(len(path.read_text(encoding="utf-8").split()) for path in every) <= 55_000
 
@@ -225,6 +227,8 @@ def test_every_public_name_has_a_docstring(name):
 
 
 FUNCTIONS = [name for name in castsim.__all__ if inspect.isfunction(getattr(castsim, name))]
+
+
 UNITS = {"rows": "elements", "row_stride": "elements", "limit": "bytes", "x": "elements", "array": "shape"}
 """Parameters that have a unit or a shape, which their functions state."""
 
@@ -275,7 +279,7 @@ def test_casts_at_a_glance_show_every_cast_of_every_chip(site):
     chips = json.loads(text[text.index("CHIPS = ") + 8 :].rstrip(";\n"))
     assert [chip["name"] for chip in chips] == list(target_names())
     kinds = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn, "f32": np.float32}
-    held = 0
+    compared = 0
     for chip in chips:
         rows = pair_rows(load_target(chip["name"]))
         assert [(cast["src"], cast["dst"]) for cast in chip["casts"]] == [(row.src, row.dst) for row in rows]
@@ -289,8 +293,8 @@ def test_casts_at_a_glance_show_every_cast_of_every_chip(site):
                     whole = np.rint(array) if src is dst else array  # f32 -> f32 of Ascend rounds to integers
                     exact = whole.astype(dst).view(f"u{np.dtype(dst).itemsize}")[0]
                     assert int(made, 16) == exact, (chip["name"], cast["src"], cast["dst"], given)
-                    held += 1
-    assert held > 100
+                    compared += 1
+    assert compared > 100
 
 
 @needs_mkdocs
@@ -328,3 +332,89 @@ def test_pages_of_the_root_folder_are_on_the_site(site):
     assert "Rules that tests enforce" in (site / "contributing.html").read_text()
     assert 'href="security.html"' in (site / "changes.html").read_text()
     assert max(len((ROOT / name).read_text().split()) for name in ("CONTRIBUTING.md", "CHANGELOG.md")) < 900
+
+
+THOROUGH = "CASTSIM_THOROUGH" in os.environ
+README = (ROOT / "README.md").read_text()
+KERNELS = (ROOT / "docs" / "how-to" / "kernel-author.md").read_text()
+SETUP = re.findall(r"<!-- setup: (\w+) -->\n```console\n(.*?)\n```", README, re.DOTALL)
+
+
+def commands(text):
+    """Return the lines of a page's console blocks that call castsim."""
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("castsim ")]
+
+
+COMMANDS = commands(README)
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_set_up_lines_are_the_ones_that_ci_runs():
+    assert [name for name, _ in SETUP] == ["run", "docs", "test"]
+    script = (ROOT / ".ci" / "run").read_text()
+    for name, line in SETUP:
+        assert line.startswith("python3 -m venv") and "\n" not in line
+        assert f"readme_line {name}" in script
+
+
+def test_the_first_command_runs_on_the_shipped_tensor(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(SETUP[0][1].split("castsim ", 1)[1])
+    words[words.index("--out") + 1] = str(tmp_path)
+    printed = iter(out_of(capsys, words).splitlines())
+    shown = re.search(r"```text\n(.*?)```", README, re.DOTALL)[1].splitlines()
+    assert len(shown) >= 12
+    assert all(line in printed for line in shown)  # each of them behind the one before
+    assert (tmp_path / "dst.npy").is_file()
+
+
+def test_the_printed_session_of_the_debugger_is_what_it_says(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    shown = re.search(r"<!-- session -->\n```text\n(.*?)```", KERNELS, re.DOTALL)[1].splitlines()
+    typed = [line.removeprefix(PROMPT) for line in shown if line.startswith(PROMPT)]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*typed, "quit", ""])))
+    words = re.search(r"`castsim (debug [^`]*)`", KERNELS)[1].split()
+    assert out_of(capsys, words).splitlines() == [line for line in shown if not line.startswith(PROMPT)]
+
+
+def test_the_picture_is_small_and_of_the_run_as_it_is_now(tmp_path):
+    png = (pictures.ASSETS / "run-page.png").read_bytes()
+    assert len(png) < 150_000
+    assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == pictures.SIZE
+    assert pictures.RUN[1] in README
+    assert pictures.description(png) == pictures.said_first(tmp_path / "page.html"), "python tests pictures"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_runs(command, monkeypatch, capsys, tmp_path):
+    if not THOROUGH:  # nodes of graphs that read 16 bits are tried on some codes
+        monkeypatch.setattr(graph_execution, "all_codes", some_codes)
+    monkeypatch.chdir(ROOT)
+    words = [str(tmp_path / word) if word == "report.html" else word for word in shlex.split(command)[1:]]
+    assert out_of(capsys, words).strip()
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_example_prints_what_it_says(example, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(example, "README.md", "exec"), {})
+    said = [line.rsplit("#", 1)[1].rsplit(":", 1)[-1].strip() for line in example.splitlines() if "#" in line]
+    printed = out.getvalue().splitlines()
+    assert said
+    assert printed[: len(said)] == said
+
+
+def test_it_is_three_screens_and_links():
+    assert len(README.splitlines()) <= 190
+    links = re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", README)
+    assert len(links) > 15
+    assert not [path for path, _ in links if not (ROOT / path).is_file()]
+
+
+def test_prose_is_at_most_450_words():
+    """Prose is what stands outside code blocks, tables and comments."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->|^\|[^\n]*$", "", README, flags=re.MULTILINE | re.DOTALL)
+    assert 200 < len(text.split()) <= 450

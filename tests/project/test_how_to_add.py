@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,6 @@ class Copy:
             shutil.copytree(ROOT / source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
 
     def edit(self, file: str, before: str, added: str) -> None:
-        """Put lines behind the first occurrence of a text."""
         package, rest = file.split("/", 1)
         path = self.folder / PACKAGES[package] / rest
         text = path.read_text(encoding="utf-8")
@@ -124,6 +124,55 @@ def test_a_chip_from_a_path_and_shipped(copy: Copy, tmp_path: Path) -> None:
                 with pytest.raises(AssertionError, match=r"the buffer has 196608: 256 bytes past the end"):
                     copy.run(*arguments)
     assert "a5_less" in copy.run("targets")
+
+
+RELU6 = {
+    "isa/pto/vector_operations.py": (
+        "COMPOSITIONS: Mapping[str, tuple[Application, ...]] = {\n",
+        '    "relu6": (Application("max", 0), Application("min", 6)),\n',
+    ),
+    "isa/pto/vector_operations.csv": (
+        "mnemonic,kind,function,forms,section,attribute,flags\n",
+        "trelu6,elementwise,relu6,a,7.3,-,-\n",
+    ),
+    "targets/a2a3_operations.csv": (
+        "approximate,structure,instructions,lines,status,source,note\n",
+        "trelu6,i32;f16;f32,-,none,-,-,elementwise,vmaxs vmins,never,assumed,made up,-\n",
+    ),
+    "targets/a5_operations.csv": (
+        "scalar_integers,broadcasts,control,controlled,status,source,note\n",
+        "trelu6,i32;f16;f32,-,none,-,-,elementwise,vmaxs vmins,tile,-,-,-,-,assumed,made up,-\n",
+    ),
+}
+"""The files that are touched: what is put behind which of their lines."""
+
+
+def test_a_tile_operation(copy: Copy, tmp_path: Path) -> None:
+    """`trelu6` clamps to [0, 6]. NaN wins, as in all maxima of these chips, and becomes 0 where results clamp.
+
+    Cycles on A2/A3, by a chip's profile: startup 4 of vmaxs and vmins, four repeats, and 12 until the next step may
+    begin; one cycle to issue. A5, one trip a row: VfSim lets vmins take the result of vmaxs 2 cycles after it, where a
+    store takes it 6 - 3 cycles after it; vmins, as long, is then stored 6 - 3 cycles later.
+    """
+    for file, (before, added) in RELU6.items():
+        copy.edit(file, before, added)
+    assert copy.touched - {"isa/pto/vector_operations.py"} <= matched(3)
+    numbers = [-np.inf, -7.5, -0.0, 0.0, 0.25, 3.0, 5.99, 6.0, 6.01, 1e4, np.inf, np.nan]
+    for chip, (element, kind) in product(("a2a3", "a5"), (("f32", "<f4"), ("f16", "<f2"), ("i32", "<i4"))):
+        given = np.resize(np.array([-7, 0, 5, 6, 7, 2**31 - 1] if kind[1] == "i" else numbers, kind), (5, 60))
+        expected = np.minimum(np.maximum(given, given.dtype.type(0)), given.dtype.type(6))
+        expected = np.nan_to_num(expected) if (chip, element) == ("a5", "f16") else expected
+        np.save(tmp_path / "src.npy", given)
+        words = ["-e", f"trelu6 {element} 5x60", "--target", chip, "--in", f"src={tmp_path / 'src.npy'}"]
+        copy.run("run", *words, "--out", str(tmp_path / "out"), "--quiet")
+        assert np.array_equal(np.load(tmp_path / "out" / "dst.npy"), expected, equal_nan=kind[1] == "f"), words
+    estimated = "castsim.tools.estimate.operation_estimates.estimate_tile_operation"
+    estimates = (f"{estimated}({name!r}, 'f32', 4, 64, target={chip!r}).cycles"
+                 for name, chip in (("trelu6", "a2a3"), ("trelu6", "a5"), ("tmaxs", "a5")))  # fmt: skip
+    found = copy.evaluate(f"[__import__('{estimated.rpartition('.')[0]}'), {', '.join(estimates)}][1:]")
+    cycles = [int(number) for number in found.strip("[]").split(", ")]
+    assert cycles[0] == 1 + (4 + 4 + 12) + (4 + 4 + 12)
+    assert cycles[1] == cycles[2] - (6 - 3) + 2 + (6 - 3)
 
 
 ABSOLUTE = """    return codes_of(np.abs(integers(a, fmt)), fmt)  # the smallest number wraps to itself, as sums do

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from project.test_architecture import ROOT, SOURCES, module_of, relative, tree_of
+from project.test_rooms import ROOT, SOURCES, module_of, relative, tree_of
 
 from castsim.isa.errors import ReadError
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
@@ -138,7 +138,6 @@ def test_nobody_compares_the_words_of_mechanisms() -> None:
 
 @cache
 def tables() -> dict[str, MachinePart[Any]]:
-    """Every table of the product by module and name."""
     found = {}
     for path in SOURCES:
         if "MachinePart" not in path.read_text(encoding="utf-8"):
@@ -177,7 +176,6 @@ def test_every_target_finds_its_row(place: str) -> None:
     ("table", "offered"), [(MACHINES, Machine), (PLANNING, Planning), (WRITING, Writing), (PAIRS, PairsReport)]
 )
 def test_a_row_is_complete(name: str, table: MachinePart[Any], offered: type) -> None:
-    """It has all that its room asks of a mechanism."""
     target = load_target(name)
     row = type(machine_of(target)) if table is MACHINES else table.of(target)
     asked = {part for part in (*vars(offered), *offered.__annotations__) if not part.startswith("_")}

@@ -6,12 +6,16 @@ or its place in `sys.modules` is empty.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from kit.paths import ROOT
+from packaging.requirements import Requirement
 
 from castsim.isa.errors import extra_command
 
@@ -130,3 +134,28 @@ def test_every_extra_is_in_the_table_of_the_installation_page() -> None:
     assert {name for name in extras if f"`{name}`" not in page} == set()
     readme = (ROOT / "README.md").read_text()
     assert {name for name in extras if name not in ("docs", "test") and f"`{name}`" not in readme} == set()
+
+
+def needed(requirements: list[str], known: set[str]) -> set[str]:
+    """Return the distributions that requirements without extras ask for, and those that these ask for."""
+    for each in map(Requirement, requirements):
+        if each.name not in known and (each.marker is None or each.marker.evaluate({"extra": ""})):
+            known.add(each.name)
+            needed(metadata.requires(each.name) or [], known)
+    return known
+
+
+def test_castsim_needs_no_more_than_it_declares(tmp_path: Path) -> None:
+    """An environment with links to castsim and to the distributions that pyproject.toml asks for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name in needed(project["dependencies"], set()):
+        found = metadata.distribution(name)
+        for part in {path.parts[0] for path in found.files or () if path.parts[0] not in ("..", "__pycache__")}:
+            (tmp_path / part).symlink_to(Path(str(found.locate_file(part))).resolve())
+    (tmp_path / "castsim").mkdir()
+    for path in (*(ROOT / "simulator").iterdir(), ROOT / "isa", ROOT / "targets"):
+        (tmp_path / "castsim" / path.name).symlink_to(path)
+    for line in (*ALWAYS, "verify f16 i8 --rounding rint --overflow saturate --against reference"):
+        words = line.replace("programs", str(ROOT / "programs")).split()
+        command = [sys.executable, "-S", "-m", "castsim", *words]
+        subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)

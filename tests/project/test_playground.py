@@ -224,7 +224,6 @@ class Page:
         return self.tab.evaluate(status), time.monotonic() - begin
 
     def text(self) -> str:
-        """Return the report."""
         return str(self.tab.inner_text("#playground-app pre"))
 
 

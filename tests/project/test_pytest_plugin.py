@@ -57,11 +57,6 @@ def test_the_entry_point_is_a_plugin() -> None:
     assert {"castsim_cast", "castsim_kernel"} <= set(vars(entry.load()))
 
 
-def test_the_fixtures_are_listed_with_what_they_do(folder: pytest.Pytester) -> None:
-    done = folder.runpytest_subprocess("--fixtures", "-q")
-    done.stdout.fnmatch_lines(["castsim_cast*", "*Convert values*", "castsim_kernel*", "*Run a kernel*"])
-
-
 def test_the_examples_of_the_page_pass(folder: pytest.Pytester) -> None:
     folder.makepyfile(**{f"test_example_{number}": text for number, text in enumerate(EXAMPLES)})
     folder.runpytest_subprocess("-q").assert_outcomes(passed=4)

@@ -17,6 +17,8 @@ _CITED = re.compile(
     rf"docs/reference/(?P<page>\w+\.md)(?:,?{_BREAK}sections?(?P<numbers>{_BREAK}\d+(?:\.\d+)*"
     rf"(?:(?:,? and|,? to|,){_BREAK}\d+(?:\.\d+)*(?![\w%]))*))?"
 )
+
+
 _ELSEWHERE = re.compile(rf"(?<![\w/.-])\w+\.md`?,?(?:{_BREAK}sections?)?{_BREAK}\d")
 
 
@@ -78,7 +80,6 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_link_between_files_leads_somewhere() -> None:
-    """Relative links of all pages, and of the cells of notebooks, hold in the repository, anchors included."""
     followed, dead = 0, []
     for path in (path for path in files() if path.suffix in (".md", ".ipynb")):
         text = path.read_text(encoding="utf-8")

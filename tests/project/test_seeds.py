@@ -131,7 +131,6 @@ def test_lookups_interpolate() -> None:
 
 
 def test_tables_of_functions() -> None:
-    """A table of bytes is what the function gives for every byte."""
     half = tosa.generate_lookup_table(lambda number: 64 * number)
     assert (half == 64 * np.arange(-256, 257)).all()
     clipped = tosa.generate_lookup_table(lambda number: 1000 * number)

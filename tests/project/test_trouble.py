@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from campaigns.kill_campaign import partial
+from campaigns.kill_campaign import CASES, killed, partial
 from kit.paths import PROGRAMS, ROOT
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
@@ -54,6 +54,11 @@ def few(*names: str, of: Mapping[str, object] = COMMANDS) -> list[object]:
     """Return all commands; but for the named ones only in thorough runs."""
     skip = pytest.mark.skipif(not THOROUGH, reason="CASTSIM_THOROUGH=1 has all commands")
     return [pytest.param(name, marks=() if name in names else skip) for name in of]
+
+
+@pytest.mark.parametrize("name", list(CASES) if THOROUGH else ["run --out", "verify --resume"])
+def test_a_killed_command_leaves_whole_files(name: str, tmp_path: Path) -> None:
+    assert killed(name, 20 if THOROUGH else 2, 1, tmp_path).kills
 
 
 PAUSED = """
@@ -178,7 +183,7 @@ runpy.run_module("castsim", run_name="__main__")
 """A limit on the size of files stands for a disk that is full: writing fails in the middle."""
 
 
-@pytest.mark.parametrize("name", few("sweep", "tune"))
+@pytest.mark.parametrize("name", few("run", "sweep", "tune"))
 def test_a_disk_that_fills_up_leaves_what_was_there(name: str, tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     result.write_text("old")
@@ -240,3 +245,49 @@ def test_at_the_same_time_into_one_folder(name: str, tmp_path: Path) -> None:
     assert all(code in (0, 1) or "another" in text for code, text in zip(codes, told, strict=True)), told
     assert json.loads(result.read_text())["schema_version"]
     assert not partial(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------------ --max-memory
+
+WIDE = """func.func @wide(%p: !pto.ptr<f32>) attributes {pto.entry} {
+%c0 = arith.constant 0 : index
+%c1 = arith.constant 1 : index
+%rows = arith.constant 4 : index
+%cols = arith.constant 64 : index
+%far = arith.constant 20000000 : index
+%v = pto.make_tensor_view %p, shape = [%rows, %cols], strides = [%far, %c1] : !pto.tensor_view<4x64xf32>
+%q = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%rows, %cols] : !pto.tensor_view<4x64xf32> ->
+  !pto.partition_tensor_view<4x64xf32>
+%t = pto.alloc_tile : !pto.tile_buf<vec, 4x64xf32>
+pto.tload ins(%q : !pto.partition_tensor_view<4x64xf32>) outs(%t : !pto.tile_buf<vec, 4x64xf32>)
+return
+}
+"""
+"""An argument of 60,000,064 elements, 229 MiB."""
+
+
+def limited(*argv: str) -> subprocess.CompletedProcess[str]:
+    argv = (sys.executable, "-m", "castsim", *argv)
+    return subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
+
+
+def test_memory_beyond_the_limit_is_refused_with_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "wide.pto"
+    path.write_text(WIDE)
+    words = ("run", str(path), "--target", "a2a3", "--in", "p=random:1", "--races", "ignore", "--max-memory")
+    done = limited(*words, "200M")
+    assert done.returncode == 1, done.stderr
+    assert "the run needs more than 209715200 bytes of memory, the limit of --max-memory" in done.stderr
+    assert "help: --max-memory N with a larger N" in done.stderr
+    assert "Traceback" not in done.stderr
+    document = limited(*words, "200M", "--json", "-")
+    assert json.loads(document.stdout)["errors"][0]["kind"] == "over a limit"
+    assert limited(*words, "2G").returncode == 0
+
+
+@pytest.mark.parametrize("text", ["12", "x", "", "-1", "4T", "1e9", "9" * 30])
+def test_a_limit_that_is_none_is_refused(text: str) -> None:
+    done = limited("targets", "--max-memory", text)
+    assert done.returncode == 2
+    assert "--max-memory" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -354,9 +354,9 @@ def _simulated_row(target: Target, row: MeasuredRow) -> tuple[str, int, int, int
 
 def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
     """Return the cycles of a kernel on one core while all cores work; for errors see `castsim.run`."""
-    cores = getattr(target, "cores", None)
     outcome = run(
-        kernel.path, target, timing_only=True, tensors=kernel.tensors, cores=None if cores is None else cores.count,
+        kernel.path, target, timing_only=True, tensors=kernel.tensors,
+        cores=None if target.cores is None else target.cores.count,
         index_space=[int(size) for size in kernel.index_space.split(",")],
     )  # fmt: skip
     assert outcome.timing is not None

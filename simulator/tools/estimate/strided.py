@@ -10,7 +10,7 @@ same cycle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import Cause
@@ -343,10 +343,11 @@ def further_repeats(
     Raises:
         IllegalError: the target has another mechanism, or the operation does not exist.
     """
-    kernel = target.tile_operation(operation) if isinstance(target, StridedRepeatTarget) else None
-    if not isinstance(target, StridedRepeatTarget) or not isinstance(kernel, StridedOperation):
+    kernel = target.tile_operation(operation) if target.has_tiles else None
+    if not isinstance(kernel, StridedOperation):
         raise IllegalError(f"{target.name} has no strided instruction of {operation}")
-    sequence, mnemonic = KernelSequence(target), kernel.instructions[0]
+    # Only chips of this mechanism have strided operations.
+    sequence, mnemonic = KernelSequence(cast("StridedRepeatTarget", target)), kernel.instructions[0]
     *origins, to = addresses
     step = sequence.repeat_blocks
 

@@ -16,7 +16,6 @@ from kit.command_output import document_of, out_of
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.option_parsers import listed
 from castsim.isa.formats import format_named
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import encode_value
@@ -28,20 +27,13 @@ def results(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
     return document_of(capsys, "cast", *argv)["results"]
 
 
-def test_the_shape_of_the_document(capsys: Capture) -> None:
-    document = document_of(capsys, "cast", "f32", "f16", "1.5")
-    assert list(document) == ["schema_version", "results", "differences", "skipped", "warnings", "specifications"]
-    assert document["specifications"] == []
-    (row,) = document["results"]
+def test_a_row_has_the_cast_and_its_outcome(capsys: Capture) -> None:
+    (row,) = results(capsys, "f32", "f16", "1.5")
     assert row == {
         "target": None, "forms": [], "rounding": "rint", "overflow": "special", "saturation": None,
         "input_bits": "0x3fc00000", "output_bits": "0x3e00", "value": 1.5, "inexact": False, "outcome": "exact",
         "ulps_from_abstract": 0, "accepted_by": {},
     }  # fmt: skip
-    assert list(row) == [
-        "target", "forms", "rounding", "overflow", "saturation", "input_bits", "output_bits", "value", "inexact",
-        "outcome", "ulps_from_abstract", "accepted_by",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -79,10 +71,6 @@ def test_every_value_under_every_mode(capsys: Capture) -> None:
         ("floor", "saturate", 127, True), ("floor", "wrap", 300 - 256, True),
         ("ceil", "saturate", 127, True), ("ceil", "wrap", 300 - 256, True),
     ]  # fmt: skip
-
-
-def test_lists_count_each_word_once() -> None:
-    assert listed(["rint,odd", "odd", "ceil"]) == ["rint", "odd", "ceil"]
 
 
 @pytest.mark.parametrize("dst", ["e4m3fn", "e5m2", "bf16", "f16", "e4m3fnuz", "e5m2fnuz"])

@@ -36,7 +36,6 @@ Capture = pytest.CaptureFixture[str]
         ("run nowhere.pto", 2, "program 'nowhere.pto': No such file"),
         ("run a.pto b.pto", 2, "unrecognized arguments: b.pto"),
         ("run a.pto --engine quick", 2, "engine 'quick' is not available\n  legal: fast, event"),
-        ("run a.pto --engine slow", 2, "engine 'slow' is not available"),
         ("run a.pto --max-cycles -5", 2, "--max-cycles -5: must be a positive integer"),
         ("run a.pto --max-cycles 0", 2, "--max-cycles 0: must be a positive integer"),
         ("run a.pto --in x", 2, "--in x: expected NAME=VALUE"),
@@ -55,7 +54,6 @@ Capture = pytest.CaptureFixture[str]
         ("targets a2a3 e5m2 f32", 1, "a2a3 has no cast from e5m2; it casts from: f32, f16, bf16"),
         ("cast f32 f16", 2, "required: VALUE"),
         ("cast f33 f16 1", 2, "unknown format 'f33'"),
-        ("cast f32 f17 1", 2, "unknown format 'f17'"),
         ("cast f32 f16 one", 2, "'one' is not a number"),
         ("cast f32 f16 0xzz", 2, "'0xzz' is not a hexadecimal number"),
         ("cast f16 f32 0x10000", 2, "0x10000 is not a code of f16\n  legal: 0x0 to 0xffff"),
@@ -109,7 +107,6 @@ Capture = pytest.CaptureFixture[str]
         ("verify f32 hif8 --rounding hybrid --structured", 1, "sees more than kept bits"),
         ("verify f16 e4m3fn --samples 0", 2, "--samples 0: must be an integer of at least 1"),
         ("verify f16 e4m3fn --samples many", 2, "--samples many: must be an integer"),
-        ("verify f16 e4m3fn --samples -3", 2, "--samples -3: must be an integer"),
         ("verify f16 e4m3fn --samples 3 --seed -1", 2, "--seed -1: must be an integer of at least 0"),
         ("verify f16 e4m3fn --workers 0", 2, "--workers 0: must be an integer of at least 1"),
         ("verify f16 e4m3fn --resume", 2, "--resume continues a record; name it with --record FILE"),
@@ -285,6 +282,8 @@ def test_programs(text: str, code: int, place: str, message: str, tmp_path: Path
         ("--in x=zeros --max-cycles 100", 1, "cycle limit of 100 reached"),
         ("--in x=zeros --max-cycles 100 --engine event", 1, "cycle limit of 100 reached"),
         ("--timing-only --in z=zeros", 2, "no tensor argument 'z'"),
+        ("--in x=zeros --out=", 2, "--out needs a folder name"),
+        ("--in x=zeros --out y=y.npy", 2, "needs a folder"),
     ],
 )  # fmt: skip
 def test_options_of_a_program(extra: str, code: int, message: str, tmp_path: Path, capsys: Capture) -> None:
@@ -435,12 +434,6 @@ def test_options_that_mean_nothing_for_assembly(words: str, tmp_path: Path, caps
     path = file_of(tmp_path / "k.tpc", ASSEMBLY)
     code, err = refusal(capsys, "run", str(path), *words.split())
     assert (code, "applies only to tile programs" in err) == (2, True), err
-
-
-@pytest.mark.parametrize(("out", "what"), [("", "--out needs a folder name"), ("y=y.npy", "needs a folder")])
-def test_an_output_folder_needs_a_name(tmp_path: Path, capsys: Capture, out: str, what: str) -> None:
-    code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", out)
-    assert (code, what in err) == (2, True), err
 
 
 def test_a_number_beyond_the_type_of_its_argument(tmp_path: Path, capsys: Capture) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -172,19 +170,6 @@ def test_the_page_is_set_without_a_warning() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- short ways
-
-
-@pytest.mark.parametrize(
-    ("words", "begins"),
-    [([], "usage: castsim "), (["-V"], f"castsim {__version__}\n"), (["help", "cast"], "usage: castsim cast ")],
-)
-def test_python_m_castsim(words: list[str], begins: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "castsim", *words],
-        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "COLUMNS": "80"},
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(begins)
 
 
 # ------------------------------- grammars and extension under `docs/editors/`: what the tables give, what programs have

@@ -21,11 +21,10 @@ from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, ReadError, StaleReadError
 from castsim.isa.pto.pto_parser import parse
 from castsim.languages.fragments import OPERATIONS, whole
-from castsim.reports.run_findings import Run
 from castsim.targets.loader import load_target
 
 Capture = pytest.CaptureFixture[str]
-A2A3 = load_target("a2a3")
+A2A3, A5 = load_target("a2a3"), load_target("a5")
 
 
 def document(capsys: Capture, *argv: str) -> dict[str, Any]:
@@ -94,27 +93,13 @@ def test_timing_only_computes_nothing_and_changes_no_cycle(tmp_path: Path, capsy
 # --------------------------------------------------------------------------------------------------------- JSON
 
 
-def test_the_shape_of_the_document(tmp_path: Path, capsys: Capture) -> None:
+def test_the_document_names_what_was_run(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path)
     found = document(capsys, path, "--in", "x=zeros")
-    assert list(found) == [
-        "schema_version", "program", "entry", "target", "engine", "total_cycles", "seconds", "pipes", "lost_most",
-        "instructions",
-        "outputs", "casts", "facts_assumed", "trust", "warnings", "synchronisation", "races",
-    ]  # fmt: skip
-    assert (found["schema_version"], found["program"], found["entry"]) == (Run.VERSION, path, "narrow")
-    assert (found["target"], found["engine"], found["warnings"]) == ("a2a3", "fast", [])
+    assert (found["program"], found["entry"], found["target"]) == (path, "narrow", "a2a3")
+    assert (found["engine"], found["warnings"]) == ("fast", [])
     assert found["seconds"] == pytest.approx(found["total_cycles"] / (A2A3.frequency.megahertz * 1e6))
-
-
-def test_causes_add_up_to_the_total(tmp_path: Path, capsys: Capture) -> None:
-    found = document(capsys, written(tmp_path, LOOP), "--in", "x=zeros")
-    assert set(found["pipes"]) >= {"S", "V", "MTE2", "MTE3"}
-    for pipe in found["pipes"].values():
-        assert list(pipe) == ["busy_cycles", "causes"]
-        assert sum(pipe["causes"].values()) == found["total_cycles"]
-        assert 0 not in pipe["causes"].values()
-        assert pipe["busy_cycles"] == pipe["causes"].get("busy", 0)
+    assert all(sum(pipe["causes"].values()) == found["total_cycles"] for pipe in found["pipes"].values())
 
 
 def test_instructions_are_executions_of_tile_instructions(tmp_path: Path, capsys: Capture) -> None:
@@ -246,11 +231,7 @@ def test_what_is_about_one_function(option: list[str], tmp_path: Path, capsys: p
     assert "--all-entries runs several" in err_of(capsys, ["run", str(file), "--all-entries", "--timing-only", *option])
 
 
-RIGHT, A5 = load_target("a2a3"), load_target("a5")
-
-
 def run_fragment(folder: Path, text: str, target: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the outputs of a fragment by name."""
     given = []
     for name, array in inputs.items():
         np.save(folder / f"{name}_in.npy", array)
@@ -396,7 +377,6 @@ def test_stop_ends_at_the_first(text: str, place: str, tmp_path: Path, capsys: C
 
 
 def test_stop_lets_pass_what_is_no_stale_read(tmp_path: Path) -> None:
-    """Registers that nothing wrote, and reads beside a write in the same bundle."""
     beside = "// castsim: target gaudi2\nld_l_v V0, 0x0; nop; mov V1, V0; nop\n" + END
     for text in (FRESH, beside):
         assert main(["run", assembled(tmp_path, text), "--stale-reads", "stop"]) == 0

@@ -19,11 +19,10 @@ from castsim.reports.pages.blocks import Folded, Page, PageTable
 from castsim.reports.pairs import pair_detail, pair_rows
 from castsim.reports.target_template import _inside, key_text, template
 from castsim.targets.description import Table, TargetHeader, with_options
-from castsim.targets.loader import SHIPPED, load_target, target_names
+from castsim.targets.loader import load_target, target_names
 
 
 def tables(page: Page) -> Iterator[PageTable]:
-    """The tables of a page, those that are folded too."""
     for section in page.sections:
         for block in section.blocks:
             for inner in block.blocks if isinstance(block, Folded) else (block,):
@@ -118,14 +117,6 @@ def test_instructions_with_a_narrow_stride_field(capsys: Capture) -> None:
     configuration = document(capsys, "a2a3", "i32", "f16")["configuration"]
     assert {"name": "repeat_stride_field_bits", "value": 8} in configuration
     assert document(capsys, "a2a3", "f32", "f16")["scratch_sequence"] is None
-
-
-def test_a_description_of_ones_own(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "mine.toml").write_text('base = "a2a3"\nname = "mine"\ntitle = "My chip"\narchitectures = ["mine"]\n')
-    path = str(tmp_path / "mine.toml")
-    assert document(capsys, path)["title"] == "My chip"
-    assert document(capsys, path, "f32", "f16")["target"] == "mine"
-    assert SHIPPED not in tmp_path.parents
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,6 @@ def data_of(text: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value that may be deflated."""
     return unpacked(value)["value"] if isinstance(value, dict) and {*value} == {"packed"} else value
 
 

@@ -219,7 +219,6 @@ def test_a_window_shows_its_cycles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.name)
 def test_whole_operations_take_the_cycles_that_the_event_engine_tells(path: Path) -> None:
-    """Per operation and cause; where the pipe issues bundles, those of its own slot."""
     result = timed(path)
     if result.untimed or result.cycles > 100_000:
         return
@@ -263,7 +262,6 @@ def test_the_critical_path_has_every_cycle_once(path: Path) -> None:
 
 
 def test_the_critical_path_of_a_hand_counted_chain() -> None:
-    """One tile, three instructions one after the other: load, cast, store, and nothing else but their issue."""
     result = timed(PROGRAMS / "a5_f16_to_f32_one_trip.pto")
     rows = [step.row.pipe for step in run_timeline(result).path if step.row is not None]
     main_pipes = [pipe for pipe in rows if pipe != "S"]
@@ -309,7 +307,6 @@ def test_the_chain_that_binds_is_marked_where_it_ran(tmp_path: Path) -> None:
 
 
 def test_offers_are_diffs_that_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a program with a barrier too many: once `patch` has applied the diff, it takes the cycles that were said."""
     text = (PROGRAMS / "f32_to_i8_own_barriers.pto").read_text()
     kernel, changed = tmp_path / "kernel.pto", tmp_path / "out.json"
     kernel.write_text(text)
@@ -416,7 +413,6 @@ def test_histograms_count_every_value(tmp_path: Path) -> None:
 
 
 def test_bytes_of_operations_are_those_of_the_program(tmp_path: Path) -> None:
-    """The loads of the first trip fill the two halves of the buffer, as the addresses in the text say."""
     data, _, _, _ = run_page(run_command(PROGRAMS / KINDS[0]), tmp_path)
     (lanes,) = blocks(data, "lanes", "timeline")
     columns = unpacked(lanes)["operations"]
@@ -437,6 +433,7 @@ Capture = pytest.CaptureFixture[str]
 TILES, PIPELINED = "programs/f32_to_f16.pto", "programs/f32_to_f16_pipelined.pto"
 TUNED = "programs/tuning/f32_to_bf16_tiles.pto"
 COMMANDS = {
+    "run": ["run", PIPELINED, "--timing-only"],
     "lower": ["lower", "f32", "i16", "--spec", "onnx", "--target", "gaudi"],
     "conform": ["conform", "--spec", "tosa", "--target", "a5", "a2a3", "--src", "i16", "--dst", "f16"],
     "accuracy": ["accuracy", "--target", "a2a3"],
@@ -552,7 +549,6 @@ def test_timelines_of_a_difference_have_one_axis(made: Callable[[str], Made]) ->
 
 
 def test_a_result_of_json_has_a_timeline_too(tmp_path: Path) -> None:
-    """On every pipe the executions follow each other, the last one ending where it does in the JSON."""
     before = tmp_path / "before.json"
     assert main(["run", PIPELINED, "--timing-only", "--json", str(before), "--quiet"]) == 0
     data, _, _, code = run_page(["diff", str(before), PIPELINED, "--timing-only"], tmp_path)
@@ -632,7 +628,6 @@ def test_only_a_page_with_a_chart_has_the_chart_library(argv: list[str], charts:
 
 
 def test_copies_of_an_instruction_have_one_row(tmp_path: Path) -> None:
-    """The functions of the kernel are inlined wherever they are called: no line and instruction stands there twice."""
     argv = ["run", "programs/pto_cpp/f32_to_f16_pipelined.cpp", "--in", "src=random:1"]
     data, document, _, _ = run_page(argv, tmp_path)
     rows = [row for table in blocks(data, "table", "causes") for row in table["rows"] if isinstance(row[0], int)]

@@ -280,7 +280,6 @@ def test_facts_are_one_line_unless_they_are_asked_for(capsys: pytest.CaptureFixt
 
 
 def test_what_is_no_bottleneck_has_no_share(capsys: pytest.CaptureFixture[str]) -> None:
-    """Idle cycles of any pipe, and those in which the scalar pipe waits for the others."""
     found = lines_of(capsys, str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--report", "full")
     assert "%" not in next(line for line in found if line.startswith("empty "))
     assert "%" not in next(line for line in found if line.startswith("barrier "))
@@ -354,7 +353,6 @@ def _ran(path: str) -> tuple[Tree, Timing]:
 
 
 def test_occupied_and_busy_have_one_meaning_in_sentence_table_and_data(capsys: pytest.CaptureFixture[str]) -> None:
-    """Occupied are all cycles of a pipe but its waits for others, busy those whose cause is `busy`."""
     words = [str(PROGRAMS / "f32_to_f16_pipelined.pto"), "--timing-only"]
     shown, data = lines_of(capsys, *words, "--report", "full"), document_of(capsys, "run", *words)
     causes, total = data["pipes"]["MTE2"]["causes"], data["total_cycles"]
@@ -437,7 +435,6 @@ def test_shares_add_up_to_the_cycles_of_the_run(name: str) -> None:
 
 
 def test_a_program_without_overlap_is_shared_out_exactly(capsys: pytest.CaptureFixture[str]) -> None:
-    """Load, cast and store one after the other: the shares are the cycles of their pipes."""
     found = document(capsys, str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto"))
     occupied = {name: sum(pipe["causes"].values()) for name, pipe in found["pipes"].items()}
     waiting = ("empty", "flag_wait", "barrier", "operand_wait")

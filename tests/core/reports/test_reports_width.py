@@ -7,15 +7,20 @@ import itertools
 import shlex
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from kit.paths import ROOT
+from kit.command_output import document_of, out_of
+from kit.paths import PROGRAMS, ROOT
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from castsim.__main__ import main
 from castsim.commands import command_line
-from castsim.reports.terminal import rendered, table
+from castsim.commands.outcome import SCREEN, one_screen
+from castsim.reports.terminal import indented, pieces, rendered, table
 
 COMMANDS = (
     "run programs/f32_to_f16.pto --timing-only --report kernel --show-sync",
@@ -45,6 +50,10 @@ COMMANDS = (
     "graph programs/casts_and_rescales.mlir --target gaudi2 --in arg0=random:1 --in arg1=random:2",
     "verify f16 e2m1 --rounding rint --samples 2000 --against reference",
     "accuracy --target a2a3",
+    "expand programs/a5_f32_to_i16_both_routes.pto",
+    "scratch f32 i16 --rows 0:300:100 --cols 0:256:32 --row-stride 256:512:64 --sweep",
+    "latency 'add.f16 V10, V2, V3' 'mul.f16 V4, V10, V5' --target gaudi2",
+    "builtin --target gaudi2",
 )
 """Every command of which a report has a table, on what comes with the checkout."""
 
@@ -69,6 +78,9 @@ def words_of(shown: Table) -> Counter[str]:
     return Counter(heard.get().split())
 
 
+Capture = pytest.CaptureFixture[str]
+
+
 class _Pipe(io.StringIO):
     def isatty(self) -> bool:
         return False
@@ -85,6 +97,17 @@ def test_no_word_of_a_table_is_cut(command: str, width: int, monkeypatch: pytest
     for each in tables(shown):
         lost = words_of(each) - found
         assert not lost, f"{command} at {width}: {sorted(lost)[:10]}"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize(
+    "command", [line for line in COMMANDS if line.split(maxsplit=1)[0] in ("run", "targets", "cast", "accuracy")]
+)
+def test_rules_of_tables_keep_within_the_width(command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = rendered(command_line.execute(*command_line.parse(shlex.split(command))).text(width), _Pipe())
+    assert max((len(line) for line in text.splitlines() if set(line.strip()) == {"-"}), default=0) <= width
 
 
 def test_the_rows_keep_their_names_in_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,11 +184,83 @@ def test_headings_of_several_words_are_broken_before_a_table_is(
     assert max(map(len, shown.splitlines())) <= width
 
 
-def test_the_table_of_source_lines_is_whole_on_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+# ------------------------------------------------------------------------------- `--summary`: one screen of 24 lines
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "schema", "manual", "check programs/f32_to_f16.pto"])
+def test_every_report_fits_a_screen(command: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "80")
-    outcome = command_line.execute(*command_line.parse(["run", "programs/f32_to_f16.pto", "--timing-only"]))
-    shown = rendered(outcome.text(80), _Pipe())
-    heading = next(line for line in shown.splitlines() if line.startswith("line  instruction"))
-    assert heading.split()[:3] == ["line", "instruction", "pipe"]
-    assert heading.split()[-1] == "share"
+    status = main([*shlex.split(command), "--summary"])
+    out, err = capsys.readouterr()
+    assert status in (0, 1), err
+    assert out.count("\n") <= SCREEN == 24
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    short = [f"line {number}" for number in range(SCREEN - 1)]
+    assert one_screen(short) == "\n".join(short) + "\n"
+
+
+@pytest.mark.parametrize("lines", [24, 25, 100, 12_345])
+def test_the_beginning_and_the_end_stay(lines: int) -> None:
+    text = [f"line {number}" for number in range(lines)]
+    shown = one_screen(text).splitlines()
+    kept = [line for line in shown if line.startswith("line ")]
+    assert len(shown) < SCREEN
+    assert kept[0] == text[0]
+    assert kept[-1] == text[-1]
+    assert f"... {lines - len(kept):,} lines omitted; run without --summary to see them" in shown
+
+
+def sentence(number: int, words: int) -> str:
+    return f"Sentence {number} has {words} words, " + " ".join(f"name_{number}_{word}" for word in range(words)) + "."
+
+
+@pytest.mark.parametrize("words", [2, 20, 40])
+@pytest.mark.parametrize("width", [40, 80])
+def test_no_sentence_is_cut_however_long_its_names_are(words: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = table(">line", "what it does")
+    for number in range(60):
+        rows.add_row(str(number), f"begins {number} " + "and goes on " * words + f"ends {number}")
+    sentences = [sentence(number, words) for number in range(60)]
+    parts = [Text("\n".join(sentences[:20])), rows, *(indented(Text(each)) for each in sentences[20:])]
+    shown = one_screen(pieces(Group(*parts), io.StringIO()))
+    assert shown.count("\n") <= max(SCREEN, rendered(Text(sentences[0]), io.StringIO()).count("\n") + 10)
+    joined = " ".join(shown.split())
+    for number, whole in enumerate(sentences):
+        assert (f"Sentence {number} has" in joined) == (whole in joined), number
+    assert sentences[0] in joined
+    for number in range(60):
+        assert (f"begins {number} " in joined) == (f"ends {number}" in joined.replace("  ", " ")), number
+
+
+def test_a_run_with_long_names_cuts_no_sentence(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / f"{'kernel_with_a_name_' * 10}.pto"
+    path.write_text((PROGRAMS / "a5_f32_to_i16_both_routes.pto").read_text())
+    words = ["run", str(path), "--in", "src=random:0"]
+    assert main([*words, "--summary"]) == 0
+    short = " ".join(capsys.readouterr().out.replace("\\\n", " ").split())
+    for end in ("(undocumented clock)", "busy)", "cycles"):
+        assert end in short
+    assert ("Trust: " in short) == ("held-out rows)" in short)
+
+
+@pytest.mark.parametrize("words", [("--summary", "targets", "a5"), ("targets", "a5", "--summary")])
+def test_it_stands_before_or_after_the_command(words: tuple[str, ...], capsys: Capture) -> None:
+    assert out_of(capsys, list(words)).count("\n") < SCREEN
+
+
+def test_a_summary_has_the_largest_gains_that_were_asked_for(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ["run", str(PROGRAMS / "f32_to_f16_pipelined.pto"), "--timing-only", "--what-if", "all"]
+    found = document_of(capsys, *words)["what_if"]
+    gains = sorted((entry["gained_cycles"] for entry in found), reverse=True)[:3]
+    assert main([*words, "--summary"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    rows = shown[next(number for number, line in enumerate(shown) if line.startswith("lifted ")) + 2 :]
+    assert [int(row.split()[2].replace(",", "")) for row in rows[:3]] == gains

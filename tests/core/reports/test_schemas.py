@@ -15,8 +15,8 @@ from kit.held_documents import hold
 from kit.paths import PROGRAMS, ROOT
 from kit.sample_arguments import command as sample_command
 from makers.json_schemas import SCHEMAS, bundle
-from project.test_readme import COMMANDS as README_COMMANDS
-from project.test_readme import commands, some_codes
+from project.test_docs import COMMANDS as README_COMMANDS
+from project.test_docs import commands, some_codes
 
 from castsim.__main__ import main
 from castsim.commands.feature import COMMANDS
@@ -154,10 +154,6 @@ def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
     held = {int(version): digest for version, digest in SHAPES[name].items()}
     assert max(held) == FORMS[name].VERSION
     assert held[max(held)] == shape_digest(name)
-
-
-def test_shapes_are_of_known_documents() -> None:
-    assert set(FORMS) == set(SHAPES)
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -15,8 +15,6 @@ from makers.kernels_expected import ARGUMENTS, FILES, KERNELS, bf16_ties_away
 
 from castsim import run
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.pto_parser import parse
-from castsim.isa.pto.pto_printer import print_program
 from castsim.targets.loader import load_target
 
 SAMPLES = [(target, name) for target, files in FILES.items() for name in files]
@@ -122,10 +120,3 @@ def test_digests_are_the_models_and_the_report_is_the_expected_one(target: str, 
     text = " ".join(report)  # long lines are wrapped
     for output, digest in digests.items():
         assert f"sha256 {digest} " in text.split(f"output {output}: ")[1].split("output ")[0]
-
-
-def test_kernels_survive_printing() -> None:
-    for files in FILES.values():
-        for name in files.values():
-            parsed = parse((PROGRAMS / f"{name}.pto").read_text(), name)
-            assert parse(print_program(parsed), name) == parsed

@@ -388,12 +388,6 @@ def test_transfers(marked: str, reason: str, legal: str | None) -> None:
     stopped(before, marked, "", reason, legal)
 
 
-def test_the_programs_around_are_legal() -> None:
-    assert HEAD in program("")
-    parse(program(f"{LOAD}\n{INSIDE}\n}}"))
-    issued(program(f"{LOAD}\n{INSIDE}\n}}"), {"x": ramp()})
-
-
 TILE, HALF = "!pto.tile_buf<vec, 4x64xf32>", "!pto.tile_buf<vec, 4x64xf16>"
 PART = "!pto.partition_tensor_view<4x64xf32>"
 TILES = f"""%far = arith.constant 4096 : i64
@@ -449,7 +443,6 @@ def test_a_function_holds_tile_operations_and_vector_instructions(engine: str, t
 
 
 def test_tile_operations_take_their_time_beside_vector_instructions(tmp_path: Path) -> None:
-    """A pointer that nothing uses makes a tile function one of vector instructions; its cycles stay."""
     cycles = []
     for pointer in ("", f"%r = pto.castptr %far : i64 -> {UB}\n"):
         path = tmp_path / f"k{len(cycles)}.pto"
@@ -508,7 +501,6 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_several_runs_give_what_each_gives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One walk computes them, unless a mask depends on the numbers."""
     body = f"""{LOAD}
     %s = arith.constant 0.0 : f32
     pto.vecscope {{

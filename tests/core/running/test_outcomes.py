@@ -243,14 +243,14 @@ def test_runs_without_values_count_nothing() -> None:
     assert not run(PROGRAMS / "f32_to_f16.pto", timing_only=True).casts
 
 
-# ------------------------------------------------- outputs of a run as files, and runs fed with arrays, files and words
-
-
 def codes(name: str, *shape: int) -> np.ndarray:
     row = oracle.fmt(name)
     limit = (1 << row.bits) - 1
     drawn = np.random.default_rng(3).integers(0, limit, shape, dtype=np.uint64, endpoint=True)
     return drawn.astype(oracle.storage(name))
+
+
+# ------------------------------------------------- outputs of a run as files, and runs fed with arrays, files and words
 
 
 # --------------------------------------------------------------------------------------------------------------- output

@@ -46,7 +46,6 @@ def kernel_of(row: dict[str, str]) -> KernelText:
 
 
 def family(line: MicroOperation) -> str:
-    """The name without the width of its lanes."""
     return line.mnemonic.partition("_b")[0]
 
 

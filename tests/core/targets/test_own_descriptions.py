@@ -45,7 +45,6 @@ def own_description(folder: Path, kind: str, name: str, change: str = "") -> Pat
 
 
 def rests(program: Path, target: object) -> dict[str, object]:
-    """What a report says of provenance."""
     inputs = {} if program.suffix == ".pto" else {"x": "random:1"}
     result = run(program, target, timing_only=program.suffix == ".pto", inputs=inputs)
     document = run_document(RunReport.of(result, {}))

@@ -143,7 +143,6 @@ def test_layouts_and_results(src: str, dst: str) -> None:
 
 
 def test_a_description_that_changes_is_read_again(tmp_path: object) -> None:
-    """The plan of a description in a file is not kept: the file may say something else the next time."""
     path = tmp_path / "mine.toml"  # type: ignore[operator]
     numbers = np.array([3e9, 1e30], np.float32)
     for value, low in ((0, False), (1, True)):

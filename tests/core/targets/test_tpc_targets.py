@@ -20,7 +20,6 @@ from castsim.isa.tpc.forms import Feature
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.targets.description import Fact, Table
 from castsim.targets.loader import SHIPPED, load_target
-from castsim.targets.vliw import VliwTarget
 
 PAIRS = table("tpc_convert_pairs.csv")
 INTEGER_PAIRS = table("tpc_convert_int_pairs.csv")
@@ -209,7 +208,6 @@ def test_every_fact_has_a_source(generation: str) -> None:
 
 
 def test_every_shipped_table_is_used() -> None:
-    """By a description, the loader of what the compiler knows beyond the instruction set, or the reader of TPC-C."""
     readers = [*(SHIPPED / f"{generation}.toml" for generation in GENERATIONS), *SHIPPED.glob("tpc_*.py")]
     features = Path(castsim.__file__).parent
     readers += [
@@ -224,13 +222,6 @@ def mine(folder: Path, change: str, base: str = "gaudi2") -> Path:
     path = folder / "mine.toml"
     path.write_text(f'base = "{base}"\nname = "mine"\n{change}', encoding="utf-8")
     return path
-
-
-def test_a_user_may_inherit_and_change_a_fact(tmp_path: Path) -> None:
-    chip = load_target(mine(tmp_path, '[jump_rules]\ndelay_bundles = 2\nsource = "mine"\nstatus = "assumed"\n'))
-    assert isinstance(chip, VliwTarget)
-    assert chip.jump_rules.delay_bundles == 2
-    assert chip.converts == target("gaudi2").converts
 
 
 @pytest.mark.parametrize(
@@ -261,16 +252,6 @@ def test_doubles_are_refused(tmp_path: Path) -> None:
     (tmp_path / "twice.csv").write_text("\n".join([*rows, rows[1]]) + "\n", encoding="utf-8")
     with pytest.raises(TargetDataError, match="converts lists twice"):
         load_target(mine(tmp_path, '[converts]\ntable = "twice.csv"\n', "goya"))
-
-
-def test_look_ups() -> None:
-    chip = target("gaudib")
-    row = chip.convert("f32", "bf16")
-    assert row is not None
-    assert row.unit == "vpu"
-    assert chip.convert("f32", "f8_143") is None
-    assert chip.integer_convert("convert_int32", "i8", "spu") is not None
-    assert chip.integer_convert("convert_int8", "i4") is None
 
 
 def test_tile_programs_are_refused() -> None:

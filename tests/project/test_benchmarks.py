@@ -15,8 +15,7 @@ from benchmarks import prefill
 from benchmarks.cases import HEADLINE, MODES, Case, source_codes, target_pairs
 from benchmarks.checking import BASE_SECONDS, MICROSECONDS, TEXTS
 from benchmarks.contestants import array_library
-from benchmarks.table import markdown, rows_from
-from benchmarks.timing import quartiles, round_robin
+from benchmarks.table import rows_from
 from kit.measured_record import read, rows
 from kit.paths import ROOT
 
@@ -31,21 +30,8 @@ from castsim.numerics.tiers import convert_codes
 from castsim.running.synchronisation import race_detector
 
 
-def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "FUNCTIONS", 3)
-    record = tmp_path / "kernels.json"
-    monkeypatch.setattr(
-        benchmark, "_apart", lambda target, rows, table: benchmark.prefill_run(target, rows, table=table)
-    )
-    assert benchmark.main(["--lines", "50", "--rows", "16", "--rounds", "1", "--record", str(record)]) == 0
-    reading, large = (rows(section["tables"][0]) for section in read(record)["sections"])
-    assert reading[0]["what"] == "castsim: parse and check"
-    assert ("a5", "named by a table") in {(row["target"], row["rows"]) for row in large}
-
-
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_rows_in_any_order_give_the_same(target: str, tmp_path: Path) -> None:
-    """The residual sum is one rounding of the product and the sum each, whatever order the rows are taken in."""
     rng = np.random.default_rng(0)
     shape = (32, prefill.COLUMNS)
     x = (rng.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -64,55 +50,6 @@ def test_rows_in_any_order_give_the_same(target: str, tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------- casts, programs and descriptions
-
-
-def test_small_run_of_casts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.timing.SAMPLE_NS", 1000)
-    monkeypatch.setattr(casts, "HEADLINE", (Case("f32", "e4m3fn"), Case("f32", "hif8"), Case("f16", "i8")))
-    monkeypatch.setattr(casts, "find_spec", lambda name: None)
-    out, record = tmp_path / "out.json", tmp_path / "record.json"
-    assert casts.main(
-        ["--set", "headline", "--set", "tables", "--size", "2K", "--rounds", "2",
-         "--json", str(out), "--record", str(record)]
-    ) == 0  # fmt: skip
-    data = json.loads(out.read_text())
-    rows = rows_from(data["rows"])
-    assert [row.elements for row in rows] == [2048] * 6
-    assert "ml_dtypes" in rows[0].ratios and "en_dtypes" in rows[1].ratios and "numpy" in rows[2].ratios
-    assert data["machine"]["numpy"] == np.__version__
-    (table,) = read(record)["sections"][0]["tables"]
-    assert table["rows"][0][:5] == ["f32 -> e4m3fn", "rint", "special", "compiled", "2 K"]
-
-
-def test_a_size_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(casts, "_free_bytes", lambda: 1000)
-    assert casts.measure((Case("f32", "f16"),), [1 << 20], 1) == []
-
-
-def test_all_pairs_of_all_targets_in_both_directions() -> None:
-    pairs = {(case.src, case.dst) for case in target_pairs()}
-    assert {("f32", "hif8"), ("hif8", "f32"), ("f32", "bf16"), ("i4", "f16")} <= pairs
-    assert all((dst, src) in pairs for src, dst in pairs)
-    for case in (*HEADLINE, *MODES, *target_pairs()):
-        assert source_codes(case, 100).shape == (100,)
-
-
-def test_libraries_do_the_same_cast() -> None:
-    """What is timed beside castsim gives castsim's values, where the library has the semantics."""
-    for case in (Case("f32", "e4m3fn"), Case("f32", "hif8"), Case("f16", "i8"), Case("i8", "f16"), Case("hif8", "f32")):
-        codes, (src, dst) = source_codes(case, 500), case.formats
-        codes = codes[np.isfinite(decode_to_float64(codes, src))]
-        found = array_library(case, codes)
-        assert found is not None
-        theirs = np.asarray(found[1]()).view(code_dtype(dst))
-        assert np.array_equal(theirs, convert_codes(codes, src, dst, case.policy)), case
-
-
-def test_quartiles_and_turns() -> None:
-    assert quartiles(np.arange(5.0)).median == 2
-    taken = round_robin({"one": lambda: None, "two": lambda: None}, 3)
-    assert {name: times.shape for name, times in taken.items()} == {"one": (3,), "two": (3,)}
-    assert markdown([]).startswith("| cast |")
 
 
 def calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, work: Callable[[], object]) -> int:
@@ -166,3 +103,57 @@ def test_a_refusal_of_a_repeated_bundle_points_to_its_own_place() -> None:
 def test_the_page_states_the_bound_that_the_benchmark_holds() -> None:
     words = f"at most {BASE_SECONDS} s plus {MICROSECONDS / 1000:g} ms per statement"
     assert words in " ".join((ROOT / "docs" / "inputs-outputs.md").read_text(encoding="utf-8").split())
+
+
+def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "FUNCTIONS", 3)
+    record = tmp_path / "kernels.json"
+    monkeypatch.setattr(
+        benchmark, "_apart", lambda target, rows, table: benchmark.prefill_run(target, rows, table=table)
+    )
+    assert benchmark.main(["--lines", "50", "--rows", "16", "--rounds", "1", "--record", str(record)]) == 0
+    reading, large = (rows(section["tables"][0]) for section in read(record)["sections"])
+    assert reading[0]["what"] == "castsim: parse and check"
+    assert ("a5", "named by a table") in {(row["target"], row["rows"]) for row in large}
+
+
+def test_small_run_of_casts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.timing.SAMPLE_NS", 1000)
+    monkeypatch.setattr(casts, "HEADLINE", (Case("f32", "e4m3fn"), Case("f32", "hif8"), Case("f16", "i8")))
+    monkeypatch.setattr(casts, "find_spec", lambda name: None)
+    out, record = tmp_path / "out.json", tmp_path / "record.json"
+    assert casts.main(
+        ["--set", "headline", "--set", "tables", "--size", "2K", "--rounds", "2",
+         "--json", str(out), "--record", str(record)]
+    ) == 0  # fmt: skip
+    data = json.loads(out.read_text())
+    rows = rows_from(data["rows"])
+    assert [row.elements for row in rows] == [2048] * 6
+    assert "ml_dtypes" in rows[0].ratios and "en_dtypes" in rows[1].ratios and "numpy" in rows[2].ratios
+    assert data["machine"]["numpy"] == np.__version__
+    (table,) = read(record)["sections"][0]["tables"]
+    assert table["rows"][0][:5] == ["f32 -> e4m3fn", "rint", "special", "compiled", "2 K"]
+
+
+def test_a_size_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(casts, "_free_bytes", lambda: 1000)
+    assert casts.measure((Case("f32", "f16"),), [1 << 20], 1) == []
+
+
+def test_all_pairs_of_all_targets_in_both_directions() -> None:
+    pairs = {(case.src, case.dst) for case in target_pairs()}
+    assert {("f32", "hif8"), ("hif8", "f32"), ("f32", "bf16"), ("i4", "f16")} <= pairs
+    assert all((dst, src) in pairs for src, dst in pairs)
+    for case in (*HEADLINE, *MODES, *target_pairs()):
+        assert source_codes(case, 100).shape == (100,)
+
+
+def test_libraries_do_the_same_cast() -> None:
+    """What is timed beside castsim gives castsim's values, where the library has the semantics."""
+    for case in (Case("f32", "e4m3fn"), Case("f32", "hif8"), Case("f16", "i8"), Case("i8", "f16"), Case("hif8", "f32")):
+        codes, (src, dst) = source_codes(case, 500), case.formats
+        codes = codes[np.isfinite(decode_to_float64(codes, src))]
+        found = array_library(case, codes)
+        assert found is not None
+        theirs = np.asarray(found[1]()).view(code_dtype(dst))
+        assert np.array_equal(theirs, convert_codes(codes, src, dst, case.policy)), case
