@@ -63,10 +63,10 @@ simulator/tools/estimate: tile_estimates
 simulator/tools/expand: nests program_writer
 simulator/tools/graphs: graph_execution onnx_nodes tosa_reader
 simulator/tools/lowering: conformance steps vector_steps
-simulator/tools/notebooks: answers
+simulator/tools/notebooks: answers presentation
 simulator/tools/reference: completion manual
 simulator/tools/sweep: specification
-simulator/tools/tpc_assembly: asm disasm lint pipelining scheduling
+simulator/tools/tpc_assembly: asm pipelining scheduling
 simulator/tools/tpc_binary: assembler
 simulator/tools/tpc_compiler: builtin_calls builtin_sequences c_language virtual_registers
 simulator/tools/traces: command
