@@ -65,6 +65,7 @@ class Tier(StrEnum):
 
 
 _COMPILED = Tier.COMPILED
+_ARRAY = np.ndarray
 
 
 def convert_codes(
@@ -87,7 +88,8 @@ def convert_codes(
         IllegalError: the tier lacks this cast; see also `cast_codes`.
         ReadError: `Tier.GENERIC` without numba; see also `cast_codes`.
     """
-    plan = _PLANS.plan(src, dst, policy)
+    entry = _PLANS.get((id(src), id(dst), id(policy)))
+    plan = _new_plan(src, dst, policy) if entry is None else entry[0]
     if random is None and (tier is None or tier is _COMPILED) and plan.try_run(codes, out):
         assert out is not None
         return out
@@ -137,14 +139,13 @@ class _Plan:
         After millions of elements Python's own memory has left the caches, so every skipped step counts.
         """
         loop = self.loaded
-        if loop is None or type(codes) is not np.ndarray or type(out) is not np.ndarray:
+        if loop is None or type(codes) is not _ARRAY or type(out) is not _ARRAY:
             return False
         if codes.dtype is not self.dtypes[0] or out.dtype is not self.dtypes[1] or codes.shape != out.shape:
             return False
-        if not (codes.ndim == 1 and codes.flags.carray and out.flags.carray) or np.may_share_memory(codes, out):
+        if codes.ndim != 1 or not (codes.flags.carray and out.flags.carray):
             return False
-        loop.code(codes, out, loop.words, loop.fields)
-        return True
+        return loop.unchecked(codes, out, loop.words, loop.fields)
 
     def table_pays(self, count: int) -> bool:
         """Return whether the table, if there is one, is worth filling for a number of elements."""
@@ -195,28 +196,21 @@ class _Plan:
         return spending.seconds > _START_SECONDS
 
 
-class _Plans:
-    """The plans of casts, found by the identity of their parts: hashing these takes longer than a small cast."""
-
-    __slots__ = ("_found",)
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[int, int, int], tuple[_Plan, tuple[object, ...]]] = {}
-
-    def plan(self, src: Format, dst: Format, policy: Policy) -> _Plan:
-        """Return the plan of a cast; for errors see `check_policy`."""
-        key = id(src), id(dst), id(policy)
-        found = self._found.get(key)
-        if found is None:
-            if len(self._found) >= _PLANS_KEPT:
-                self._found.clear()
-            # The parts are kept with the plan, so that no other object can get their identity.
-            found = self._found[key] = _equal_plan(src, dst, policy), (src, dst, policy)
-        return found[0]
-
-
 _PLANS_KEPT = 1024
-_PLANS = _Plans()
+_PLANS: dict[tuple[int, int, int], tuple[_Plan, tuple[object, ...]]] = {}
+"""The plans of casts by the identities of their parts: hashing the parts themselves takes longer than a small cast.
+
+The parts are kept with the plan, so that no other object can get their identity.
+"""
+
+
+def _new_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
+    """Return the plan of a cast after adding it; for errors see `check_policy`."""
+    plan = _equal_plan(src, dst, policy)
+    if len(_PLANS) >= _PLANS_KEPT:
+        _PLANS.clear()
+    _PLANS[id(src), id(dst), id(policy)] = plan, (src, dst, policy)
+    return plan
 
 
 @lru_cache(maxsize=_PLANS_KEPT)
@@ -235,8 +229,8 @@ def _equal_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
 
 def why_not_compiled() -> str | None:
     """Return the reason why there is no compiled tier; None if there is one."""
-    found = _compiled_tier()
-    return found if isinstance(found, str) else None
+    tier = _compiled_tier()
+    return tier if isinstance(tier, str) else None
 
 
 @cache
