@@ -141,9 +141,9 @@ class _Plan:
         loop = self.loaded
         if loop is None or type(codes) is not _ARRAY or type(out) is not _ARRAY:
             return False
-        if codes.dtype is not self.dtypes[0] or out.dtype is not self.dtypes[1] or codes.shape != out.shape:
+        if codes.dtype is not self.dtypes[0] or out.dtype is not self.dtypes[1]:
             return False
-        if codes.ndim != 1 or not (codes.flags.carray and out.flags.carray):
+        if not (codes.ndim == out.ndim == 1 and codes.flags.carray and out.flags.carray):
             return False
         return loop.unchecked(codes, out, loop.words, loop.fields)
 

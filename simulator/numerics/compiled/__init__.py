@@ -28,6 +28,8 @@ from castsim.numerics import rounding
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.compiled import steps
 from castsim.numerics.compiled.steps import (
+    QUIET_HALF,
+    QUIET_HALF_NEGATIVE,
     Fields,
     FormatFamily,
     KernelFunction,
@@ -120,7 +122,7 @@ def compiled(make: Callable[[], Any], signature: Any) -> Callable[..., None]:
 def signature(codes: np.dtype[Any], results: np.dtype[Any], extra: np.dtype[Any], parameters: np.dtype[Any]) -> Any:
     """Return the types of a loop over contiguous arrays of these dtypes, of which only the results are written.
 
-    The loop returns whether it ran: it does not if the results overlap the codes without being the same elements.
+    The loop returns whether it ran: it does not run if the arrays are `unfit`.
     """
     read = [types.Array(numba.from_dtype(dtype), 1, "C", readonly=True) for dtype in (codes, extra, parameters)]
     return types.boolean(read[0], types.Array(numba.from_dtype(results), 1, "C"), read[1], read[2])
@@ -256,11 +258,12 @@ def generic_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop:
 
 
 @numba.njit
-def overlap(codes: Codes, results: Codes) -> bool:
-    """Return whether arrays share memory in which their elements differ in place or size."""
+def unfit(codes: Codes, results: Codes) -> bool:
+    """Return whether arrays differ in length, or share memory in which their elements differ in place or size."""
     first, second = codes.ctypes.data, results.ctypes.data
     apart = first + codes.nbytes <= second or second + results.nbytes <= first
-    return not apart and (first != second or codes.itemsize != results.itemsize)
+    same = first == second and codes.itemsize == results.itemsize
+    return codes.size != results.size or not (apart or same)
 
 
 _FLOAT, _INTEGER, _TAPERED, _POWER, _BOOLEAN = (int(kind) for kind in FormatFamily)
@@ -306,7 +309,7 @@ def family_kernel(source: int, destination: int, width: int, draws: bool, tables
     """
 
     def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
-        if stamp < 0 or overlap(codes, results):
+        if stamp < 0 or unfit(codes, results):
             return False
         p = Fields(*_fixed_tuple(fields, _COUNT))
         for index in range(codes.size):
@@ -324,7 +327,7 @@ def single_kernel(
     """Return the same loop for one cast, with all fields as constants of the code; `model` is a word."""
 
     def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
-        if stamp < 0 or overlap(codes, results):
+        if stamp < 0 or unfit(codes, results):
             return False
         for index in range(codes.size):
             word = random[index] if draws else 0
@@ -341,7 +344,7 @@ def lookup_kernel(shortened: bool, model: Word, stamp: int) -> KernelFunction:
     """Return the loop that looks codes up, shortened by `fields[0]` bits first if `shortened`, the last one sticky."""
 
     def kernel(codes: Codes, results: Codes, table: Codes, fields: Codes) -> bool:
-        if stamp < 0 or overlap(codes, results):
+        if stamp < 0 or unfit(codes, results):
             return False
         dropped = like(fields[0], model)
         mask = sub(shl(like(1, model), dropped), 1)
@@ -495,10 +498,10 @@ def narrow(
         signed = settle_sign(code, above(code, p.dst_largest), negative, p)
         return _settle(signed, magnitude, negative, p)
     if natural:
-        inside = bor(lesser(magnitude, p.dst_cut), shl(negative, 31)) if p.saturates else bits
-        code = _narrow_wide(inside, path)
-        if path == _HALF:
-            negative = shr(code, 15)  # kept by the conversion, of NaN too; of 16 bits, like the code
+        clamped = lesser_float(float_of_bits(like(p.dst_cut, bits)), float_of_bits(magnitude))  # NaN stays NaN
+        code = _narrow_wide(bor(bits_of_float(clamped), shl(negative, 31)) if p.saturates else bits, path)
+        if path == _HALF and p.nan == QUIET_HALF and p.nan_negative == QUIET_HALF_NEGATIVE:
+            return code  # the conversion gives NaN these codes
         return pick(nan, pick(negative, p.nan_negative, p.nan), code)
     code = _narrow_wide(magnitude, path)
     signed = settle_sign(code, above(code, p.dst_largest), negative, p)
@@ -507,7 +510,7 @@ def narrow(
 
 @inline
 def _narrow_wide(bits: Word, path: int) -> Word:
-    """Round to nearest even in f16 or bf16; overflow gives infinity, NaN something."""
+    """Round to nearest even in f16 or bf16; overflow gives infinity, NaN something in bf16."""
     if path == _HALF:
         return half_bits_of_float(float_of_bits(bits))
     return shr(add(add(bits, 0x7FFF), band(shr(bits, 16), 1)), 16)
@@ -581,7 +584,7 @@ def low_bits_kernel(p: Fields, width: int, model: Word, stamp: int) -> KernelFun
     unused = width - p.src_width if p.src_signed else 0
 
     def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
-        if stamp < 0 or overlap(codes, results):
+        if stamp < 0 or unfit(codes, results):
             return False
         for index in range(codes.size):
             code = like(codes[index], model)
@@ -615,7 +618,7 @@ def single_precision_kernel(
     natural = is_natural(p) and not settled
 
     def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
-        if stamp < 0 or overlap(codes, results):
+        if stamp < 0 or unfit(codes, results):
             return False
         for index in range(codes.size):
             bits = widen(like(codes[index], model), p, source)
@@ -629,7 +632,7 @@ def double_precision_kernel(p: Fields, model: Word, stamp: int) -> KernelFunctio
     """Return the loop from f64 to f32, with natural infinity; `model` is a 64-bit word."""
 
     def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
-        if stamp < 0 or overlap(codes, results):
+        if stamp < 0 or unfit(codes, results):
             return False
         for index in range(codes.size):
             bits = float_bits_of_double_bits(like(codes[index], model))

@@ -415,11 +415,23 @@ _FLOAT, _HALF = ir.FloatType(), ir.HalfType()
 
 float_of_bits = _unary(lambda builder, a: builder.bitcast(a, _FLOAT), types.float32)
 bits_of_float = _unary(lambda builder, a: builder.bitcast(a, ir.IntType(32)), types.uint32)
-half_bits_of_float = _unary(
-    lambda builder, a: builder.zext(builder.bitcast(builder.fptrunc(a, _HALF), ir.IntType(16)), ir.IntType(32)),
-    types.uint32,
-)
-"""The processor's conversion to f16, to nearest even; its NaN results are implementation-defined."""
+QUIET_HALF, QUIET_HALF_NEGATIVE = 0x7E00, 0xFE00
+"""The canonical NaN of f16."""
+
+
+def _half_bits(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    bits = builder.bitcast(builder.fptrunc(value, _HALF), ir.IntType(16))
+    # The conversion keeps the sign of NaN and sets its first fraction bit. What may follow is cut off by two minima:
+    # all other codes of that sign are smaller, those of the other sign too, as signed and as unsigned integers.
+    positive = ir.Constant(bits.type, QUIET_HALF)
+    bits = builder.select(builder.icmp_signed("<", bits, positive), bits, positive)
+    negative = ir.Constant(bits.type, QUIET_HALF_NEGATIVE)
+    bits = builder.select(builder.icmp_unsigned("<", bits, negative), bits, negative)
+    return builder.zext(bits, ir.IntType(32))
+
+
+half_bits_of_float = _unary(_half_bits, types.uint32)
+"""The processor's conversion to f16, to nearest even, with canonical NaN."""
 unordered = _unary(lambda builder, a: builder.zext(builder.fcmp_unordered("uno", a, a), ir.IntType(32)), types.uint32)
 """1 if the float is NaN, otherwise 0."""
 float_of_half_bits = _unary(
