@@ -74,7 +74,6 @@ from castsim.numerics.compiled.steps import (
     to_floor,
     to_nearest,
     to_zero,
-    unordered,
     unpack_float,
     unpack_integer,
     unpack_tapered,
@@ -115,8 +114,8 @@ def compiled(make: Callable[[], Any], signature: Any) -> Callable[..., None]:
             "compiled casts cannot be kept on disk and are compiled anew; set NUMBA_CACHE_DIR to a folder that "
             "only you can write to"
         )
-    found: Callable[..., None] = loop
-    return found
+    code: Callable[..., None] = loop
+    return code
 
 
 def signature(codes: np.dtype[Any], results: np.dtype[Any], extra: np.dtype[Any], parameters: np.dtype[Any]) -> Any:
@@ -411,10 +410,10 @@ def path_to_f32(src: Format, dst: Format) -> F32Path | None:
         return (F32Path.SIGNED if src.signed else F32Path.UNSIGNED) if exact and not src.boolean else None
     if layout is None or not isinstance(src, FloatFormat):
         return None
-    known = _PATHS.get(layout) if src.has_infinity else None
-    if known is F32Path.DOUBLE and _PATHS.get(_layout(dst) or (0, 0, 0)) is not F32Path.SINGLE:
+    path = _PATHS.get(layout) if src.has_infinity else None
+    if path is F32Path.DOUBLE and _PATHS.get(_layout(dst) or (0, 0, 0)) is not F32Path.SINGLE:
         return None  # the way in may round only if nothing rounds after it
-    return known if known is not None else F32Path.SMALL if src.bits <= 8 else None
+    return path if path is not None else F32Path.SMALL if src.bits <= 8 else None
 
 
 def rounds_to_f32(src: Format) -> bool:
@@ -433,12 +432,10 @@ def path_from_f32(dst: Format, policy: Policy) -> F32Path | None:
     plain = plain and policy.stochastic_guard  # without it exact values move
     if layout is None or not isinstance(dst, FloatFormat) or not plain:
         return None
-    known = _PATHS.get(layout) if dst.has_infinity else None
+    path = _PATHS.get(layout) if dst.has_infinity else None
     if policy.rounding is not Rounding.RINT or policy.subnormal_rounding not in (None, Rounding.RINT):
-        return (
-            known if known in (F32Path.SINGLE, F32Path.DOUBLE) else None
-        )  # nothing is rounded from single precision up
-    return known if known is not None else F32Path.SMALL if dst.bits <= 8 else None
+        return path if path in (F32Path.SINGLE, F32Path.DOUBLE) else None  # nothing is rounded from single precision up
+    return path if path is not None else F32Path.SMALL if dst.bits <= 8 else None
 
 
 @inline
@@ -462,9 +459,9 @@ def _widen_small(code: Word, p: Fields) -> Word:
     """Move the fields of a float of up to 8 bits into place; subnormal numbers by an exact subtraction."""
     magnitude = band(code, p.src_magnitude)
     placed = shl(magnitude, 23 - p.src_fraction)
-    one = like(p.src_one, code)  # exponent field of the smallest normal number, as f32 bits
-    normal = add(placed, sub(one, 1 << 23))
-    tiny = bits_of_float(float_of_bits(add(placed, one)) - float_of_bits(one))
+    smallest = like(p.src_one, code)  # exponent field of the smallest normal number, as f32 bits
+    normal = add(placed, sub(smallest, 1 << 23))
+    tiny = bits_of_float(float_of_bits(add(placed, smallest)) - float_of_bits(smallest))
     bits = pick(shr(magnitude, p.src_fraction), normal, tiny)
     nan = bor(above(magnitude, p.src_nan_above), equal(code, p.src_nan_exact))
     sign = band(shr(code, p.src_width - 1), pick(nan, p.src_nan_signed, 1))
@@ -481,9 +478,10 @@ def narrow(
     `natural`: infinities and overflow need no care, or only a clamp, see `is_natural`. `settled`: f32 results already
     have their infinities and NaN. The last three concern integer results; `integral` is from `TO_INTEGRAL`.
     """
-    magnitude, nan = band(bits, _MAGNITUDE), unordered(float_of_bits(bits))
+    magnitude = band(bits, _MAGNITUDE)
     if path in (_SIGNED, _UNSIGNED):
-        return pick(nan, p.nan, _narrow_integer(float_of_bits(bits), p, path, integral, largest, beyond))
+        code = _narrow_integer(float_of_bits(bits), p, path, integral, largest, beyond)
+        return pick(above(magnitude, _INFINITY), p.nan, code)
     negative = shr(bits, 31)
     if path == _DOUBLE:
         wide = double_bits_of_float(float_of_bits(bits))
@@ -502,7 +500,7 @@ def narrow(
         code = _narrow_wide(bor(bits_of_float(clamped), shl(negative, 31)) if p.saturates else bits, path)
         if path == _HALF and p.nan == QUIET_HALF and p.nan_negative == QUIET_HALF_NEGATIVE:
             return code  # the conversion gives NaN these codes
-        return pick(nan, pick(negative, p.nan_negative, p.nan), code)
+        return _settle_nan(code, magnitude, negative, p)
     code = _narrow_wide(magnitude, path)
     signed = settle_sign(code, above(code, p.dst_largest), negative, p)
     return _settle(signed, magnitude, negative, p)
