@@ -256,7 +256,7 @@ def generic_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop:
 # Loops over arrays: the compiled steps for any cast of a family or for a single one, and look-ups in a table.
 
 
-@numba.njit
+@inline
 def unfit(codes: Codes, results: Codes) -> bool:
     """Return whether arrays differ in length, or share memory in which their elements differ in place or size."""
     first, second = codes.ctypes.data, results.ctypes.data
