@@ -184,7 +184,8 @@ def _loop(src: Format, dst: Format, make: Callable[[int], Any]) -> CompiledLoop:
 
 
 def _single_precision_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop | None:
-    inward, outward = path_to_f32(src, dst), path_from_f32(dst, policy)
+    inward = path_to_f32(src, dst)
+    outward = path_from_f32(dst, policy, wraps=inward is F32Path.HALF)
     if inward is None or outward is None or policy.flush_source:
         return None
     if F32Path.HALF in (inward, outward) and not has_half_conversion():
@@ -421,12 +422,16 @@ def rounds_to_f32(src: Format) -> bool:
     return src.bits > 16 and (isinstance(src, IntFormat) or src.bits > 32)
 
 
-def path_from_f32(dst: Format, policy: Policy) -> F32Path | None:
-    """Return the path from f32 to the result, None if only the general steps have it."""
+def path_from_f32(dst: Format, policy: Policy, *, wraps: bool) -> F32Path | None:
+    """Return the path from f32 to the result, None if only the general steps have it.
+
+    `wraps`: every finite number fits i32, of which an integer result may keep the low bits.
+    """
     if isinstance(dst, IntFormat):
-        clamps = policy.overflow is Overflow.SATURATE and policy.rounding in TO_INTEGRAL
+        wraps = wraps and policy.overflow is Overflow.WRAP and (policy.wrap_bits or 32) >= 32
+        fits = (policy.overflow is Overflow.SATURATE or wraps) and policy.rounding in TO_INTEGRAL
         narrow = dst.bits <= 32 and not dst.boolean
-        return (F32Path.SIGNED if dst.signed else F32Path.UNSIGNED) if clamps and narrow else None
+        return (F32Path.SIGNED if dst.signed else F32Path.UNSIGNED) if fits and narrow else None
     layout = _layout(dst)
     plain = policy.nan_to_float is not NanToFloat.PAYLOAD and not (policy.flush_source or policy.flush_result)
     plain = plain and policy.stochastic_guard  # without it exact values move
@@ -481,7 +486,9 @@ def narrow(
     magnitude = band(bits, _MAGNITUDE)
     if path in (_SIGNED, _UNSIGNED):
         code = _narrow_integer(float_of_bits(bits), p, path, integral, largest, beyond)
-        return pick(above(magnitude, _INFINITY), p.nan, code)
+        if p.saturates:
+            return pick(above(magnitude, _INFINITY), p.nan, code)
+        return _settle(code, magnitude, shr(bits, 31), p)
     negative = shr(bits, 31)
     if path == _DOUBLE:
         wide = double_bits_of_float(float_of_bits(bits))
@@ -542,7 +549,10 @@ def _settle_nan(code: Word, magnitude: Word, negative: Word, p: Fields) -> Word:
 
 @inline
 def _narrow_integer(value: Word, p: Fields, path: int, integral: int, largest: Word, beyond: Word) -> Word:
-    """Round to an integral f32 and clamp; `largest` is the last f32 inside the range, `beyond` the first outside."""
+    """Round to an integral f32, and clamp or take its low bits.
+
+    `largest` is the last f32 inside the range, `beyond` the first outside.
+    """
     if integral == 0:
         rounded = to_nearest(value)
     elif integral == 1:
@@ -551,6 +561,8 @@ def _narrow_integer(value: Word, p: Fields, path: int, integral: int, largest: W
         rounded = to_ceil(value)
     else:
         rounded = to_zero(value)
+    if not p.saturates:
+        return band(signed_of_float(rounded), p.dst_mask)
     # The comparison fails for NaN, which so becomes a number; what NaN gives is settled by the caller.
     clamped = lesser_float(rounded, largest)
     if path == _SIGNED:
