@@ -112,7 +112,7 @@ def _size(count: int) -> str:
 def _ratio(value: Quartiles | None) -> str:
     if value is None:
         return "-"
-    digits = 1 if value.median < 20 else 0
+    digits = 2 if value.median < 2 else 1 if value.median < 20 else 0
     return f"{value.median:.{digits}f} ({value.lower:.{digits}f}-{value.upper:.{digits}f})"
 
 
