@@ -15,9 +15,9 @@ READ = ("isa", "targets", "simulator", "programs", "docs/reference", "tests/vect
 SUFFIXES = {".toml", ".csv", ".pto", ".tpc", ".hpp", ".h", ".c", ".cpp", ".md", ".js", ".css", ".html"}
 OTHERS = {
     "DIALECT", "NA", "NAME", "V1004", "a5_2d", "e_machine", "float8e4m3fn", "fp16_t", "fp8e4m3_t", "make_ubuf_ptr",
-    "philox_rng", "savez", "scale_t",
+    "max_percent", "mean_percent", "median_percent", "philox_rng", "savez", "scale_t",
 }  # fmt: skip
-"""Placeholders, and names of other projects."""
+"""Placeholders, names of other projects, and columns whose unit is added to their name."""
 
 EMPTY_NAMES = {"found", "each", "place", "held", "told", "said", "made", "known", "one", "two"}
 """Words that a docstring quotes only as names of its own function."""

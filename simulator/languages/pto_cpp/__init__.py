@@ -146,7 +146,7 @@ class ArgumentArray:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the places as arguments: `args0`, `args1`, ..."""
+        """Names of the places as arguments: the name of the parameter with their numbers behind it."""
         return tuple(f"{self.name}{index}" for index in range(1 + max((*self.tensors, *self.numbers), default=-1)))
 
     def expressions(self, given: Collection[str]) -> str:

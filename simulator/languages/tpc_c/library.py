@@ -432,7 +432,7 @@ class Library(Conversions):
         self.tables[name] = (int(number), max(columns, old[1]))
 
     def _helper(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
-        """A cast helper of the vendor's table, `cast_f32_to_u8_lin_order`, with or without `__builtin_`."""
+        """A cast helper of the vendor's table, such as cast_f32_to_u8_lin_order, with or without `__builtin_`."""
         if _HELPER.fullmatch(name) is None:
             return None
         try:
