@@ -28,7 +28,7 @@ from project.built_site import built_site
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.feature import shipped_features
+from castsim.commands import feature as features
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.timing import Cause
 from castsim.isa.pto.micro_forms import ROWS
@@ -139,7 +139,7 @@ def test_generated_parts_are_complete(made):
     micro, logical, assembly = (
         FILES[name]() for name in ("micro-operations.csv", "micro-logical.csv", "tpc-instructions.csv")
     )
-    assert all(f"| `{name}` |" in commands for name in COMMANDS)
+    assert all(f"| `{name}` |" in commands for name in features.COMMANDS)
     assert all(f"`{operation.name}`" in tiles for operation in VECTOR_OPERATIONS.values())
     assert all(f"\npto.{name}," in micro for name in ROWS)
     assert all(f"\npto.vmi.{name}," in logical or name in LEGACY for name in VMI_ROWS)
@@ -318,7 +318,7 @@ def test_every_public_name_is_on_the_page_of_python(site):
 @needs_mkdocs
 def test_the_page_of_the_command_line_explains_every_option(site):
     text = (site / "cli.html").read_text()
-    for feature in shipped_features():
+    for feature in features.shipped_features():
         name = feature.name
         parser = OptionParser(prog=name, add_help=False)
         feature.declare(parser)
