@@ -280,7 +280,7 @@ files              1    300
 isa               31  13500
 languages         43  16800
 machines          54  22700
-numerics          11   3400
+numerics          11   3300
 reports           36   9800
 running           18   6900
 targets           13   6000
