@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from kit.paths import PROGRAMS
 
-import castsim
 from castsim.languages.pto_cpp import Request, record, run
 
 KERNELS = PROGRAMS / "pto_cpp"
@@ -31,13 +30,6 @@ def written(folder, body, head="#include <pto/pto-inst.hpp>\nusing namespace pto
 def recorded(folder, body, **how):
     (found,) = record(Request(written(folder, body), **how))
     return found
-
-
-def recorded_again(folder, path, target, inputs):
-    """Return what the recorded text of a kernel computes."""
-    text = folder / "again.pto"
-    text.write_text(record(Request(path, inputs=inputs, target=target))[0].pto_text())
-    return castsim.run(text, target, inputs=inputs).outputs
 
 
 def same_bits(one, other):

@@ -8,9 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import math
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from kit.paths import PROGRAMS, ROOT
@@ -45,17 +43,6 @@ def evaluated(name: str, facts: Mapping[str, object]) -> int:
     total = values["total"]
     assert isinstance(total, int)
     return total
-
-
-def transfer(row: dict[str, Fraction]) -> Callable[[int], int]:
-    """Return the cycles of a transfer of so many bytes on its own, by its row of facts."""
-    rate, least = Fraction(row["bytes_per_cycle"]), row.get("descriptor_cycles", 0)
-
-    def cycles(size: int) -> int:
-        last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
-        return row["startup_cycles"] + max(least, math.floor(size / rate + Fraction(1, 2)), last + 1)
-
-    return cycles
 
 
 def digest(codes: np.ndarray) -> str:

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 import oracle
 from makers import programs_oracle
-from makers.expected_files import PROGRAMS, ROOT, SEED, digest, evaluated, reported, sections, transfer, write
+from makers.expected_files import PROGRAMS, ROOT, SEED, digest, evaluated, reported, sections, write
 
 
 @dataclass
@@ -63,8 +63,8 @@ def derivation_facts(target: str) -> dict[str, object]:
         "sync": scalar["synchronisation_cycles"],
         "arithmetic": scalar["arithmetic_cycles"],
         "turnaround": scalar["loop_turnaround_cycles"],
-        "load": transfer(facts["load"]),
-        "store": transfer(facts["store"]),
+        "load": lambda size: _transfer(facts["load"], size),
+        "store": lambda size: _transfer(facts["store"], size),
         **(_strided_facts(facts) if target == "a2a3" else _function_facts(facts)),
     }
 
@@ -174,6 +174,13 @@ def _function_facts(facts: dict) -> dict[str, object]:
         "rounded": lambda exact: math.floor(Fraction(exact) + Fraction(1, 2)),
         "max": max,
     }
+
+
+def _transfer(row: dict[str, Fraction], size: int) -> int:
+    rate = Fraction(row["bytes_per_cycle"])
+    last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+    stream = max(math.floor(size / rate + Fraction(1, 2)), last + 1)
+    return row["startup_cycles"] + max(row.get("descriptor_cycles", 0), stream)
 
 
 def source_codes(name: str) -> np.ndarray:

@@ -23,7 +23,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 from kit.work_model import Model
-from makers.expected_files import PROGRAMS, ROOT, derivation, digest, printed, reported, sections, transfer
+from makers.expected_files import PROGRAMS, ROOT, derivation, digest, printed, reported, sections
 from makers.expected_reports import vector_rows
 
 Arrays = Mapping[str, np.ndarray]
@@ -162,12 +162,22 @@ def codes(values: np.ndarray) -> np.ndarray:
 def facts(target: str) -> dict[str, object]:
     """Facts of the shipped target file by the names that derivations use, read as plain TOML."""
     timing = tomllib.loads((ROOT / "targets" / f"{target}.toml").read_text(), parse_float=Fraction)["timing"]
-    found: dict[str, object] = {"load": transfer(timing["load"]), "store": transfer(timing["store"])}
+    found: dict[str, object] = {"load": _transfer(timing["load"]), "store": _transfer(timing["store"])}
     if "vector" in timing:
         found |= {name: math.floor(Fraction(row["repeat_cycles"])) for name, row in vector_rows().items()}
     else:
         found["startup"] = timing["launch"]["startup_cycles"]
     return found
+
+
+def _transfer(row: dict[str, Fraction]) -> Callable[[int], int]:
+    rate, least = Fraction(row["bytes_per_cycle"]), row.get("descriptor_cycles", 0)
+
+    def cycles(size: int) -> int:
+        last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+        return row["startup_cycles"] + max(least, math.floor(size / rate + Fraction(1, 2)), last + 1)
+
+    return cycles
 
 
 def derived(target: str, file: str) -> dict[str, int]:
@@ -177,7 +187,7 @@ def derived(target: str, file: str) -> dict[str, int]:
     """
     known = facts(target)
     timing = tomllib.loads((ROOT / "targets" / f"{target}.toml").read_text(), parse_float=Fraction)["timing"]
-    bare = {name: transfer({**timing[name], "startup_cycles": 0}) for name in ("load", "store")}
+    bare = {name: _transfer({**timing[name], "startup_cycles": 0}) for name in ("load", "store")}
     streams = _evaluated(known | bare, file)
     overlap = {f"streams_{name}_pipe": streams[f"{name}_pipe"] for name in bare if timing[name].get("overlaps")}
     return _evaluated(known, file) | overlap

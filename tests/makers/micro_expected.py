@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
-from makers.expected_files import ROOT, SEED, digest, evaluated, transfer, write
+from makers.expected_files import ROOT, SEED, digest, evaluated, write
 from numpy.typing import NDArray
 
 FOLDER = "micro"
@@ -85,6 +85,17 @@ def facts() -> dict[str, object]:
 def _row(mnemonic: str) -> dict[str, str]:
     with (ROOT / "targets" / "a5_arithmetic.csv").open(encoding="utf-8", newline="") as rows:
         return next(row for row in csv.DictReader(rows) if row["mnemonic"] == mnemonic)
+
+
+def transfer(row: dict[str, Fraction]) -> Callable[[int], int]:
+    """Return the cycles of a transfer of so many bytes on its own, by its row of facts."""
+    rate, least = Fraction(row["bytes_per_cycle"]), row.get("descriptor_cycles", 0)
+
+    def cycles(size: int) -> int:
+        last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+        return row["startup_cycles"] + max(least, math.floor(size / rate + Fraction(1, 2)), last + 1)
+
+    return cycles
 
 
 def derived_total(name: str) -> int:

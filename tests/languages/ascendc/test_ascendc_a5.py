@@ -4,16 +4,139 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.ascendc_runs import ELEMENTS, KERNELS, SIZE, Calls, random_sources
+from kit.ascendc_runs import ELEMENTS, KERNELS, SIZE, Calls, Lanes, random_sources
 from kit.pto_cpp_runs import needs_compiler
-from languages.ascendc.test_ascendc_calls import CASTS, codes_in
+from languages.ascendc import test_ascendc_calls as shared
+from languages.ascendc import test_ascendc_kernels as kernels
+from languages.ascendc.test_ascendc_calls import CASTS, COMPARED, codes_in, data_of, placed
 
 import castsim
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
-from castsim.languages.ascendc import Request, record
+from castsim.languages.ascendc import Request, record, run
 
 pytestmark = needs_compiler
+
+
+@pytest.fixture
+def on_a5(monkeypatch):
+    """Let the tables of A2/A3 whose values hold on both chips run on the A5."""
+    plain = Calls.results
+    monkeypatch.setattr(Calls, "results", lambda self, folder, **how: plain(self, folder, **{"target": "a5", **how}))
+
+
+@pytest.mark.usefixtures("on_a5")
+@pytest.mark.parametrize("element", ["f32", "f16", "i32", "i16", "u16", "u32"])
+def test_counts_masks_bits_and_strides(element, tmp_path):
+    shared.test_element_by_element_in_four_families(element, tmp_path)
+
+
+@pytest.mark.usefixtures("on_a5")
+@pytest.mark.parametrize("element", ["f32", "f16"])
+def test_reductions(element, tmp_path):
+    shared.test_reductions(element, tmp_path)
+
+
+@pytest.mark.usefixtures("on_a5")
+@pytest.mark.parametrize("element", ["f32", "f16", "i32", "i16"])
+def test_rearranging(element, tmp_path):
+    shared.test_rearranging(element, tmp_path)
+
+
+@pytest.mark.parametrize("element", ["f32", "f16"])
+def test_compare_and_select(element, tmp_path):
+    word, kind = ELEMENTS[element]
+    raw, data = data_of(element)
+    raw = raw.copy()
+    data = raw.view(kind).reshape(4, -1)
+    data[1, ::7] = data[0, ::7]
+    lanes = 256 // data.itemsize
+    calls, expected = Calls(raw), []
+    for mode, function in COMPARED.items():
+        for count in (1, lanes, 200, 1000):  # any count, other than on A2/A3
+            for text, other in (("Compare", data[1, :count]), ("CompareScalar", kind(0.5)), ("Compares", kind(0.5))):
+                bits = np.zeros(SIZE, np.uint8)
+                packed = np.packbits(function(data[0, :count], other), bitorder="little")
+                bits[: packed.size] = packed
+                last = f"at<{word}>({SIZE})" if text == "Compare" else f"({word})0.5f"
+                calls.add(f"{text}(at<uint8_t>({4 * SIZE}), at<{word}>(0), {last}, CMPMODE::{mode}, {count});")
+                expected.append(bits)
+    rows = Lanes.low(5, lanes - 3)
+    bits = np.zeros((5, lanes), bool)
+    bits[:, : lanes - 3] = data[0, rows.places(data.itemsize, 1, 8)] < data[1, rows.places(data.itemsize, 1, 0)]
+    packed = np.packbits(bits, bitorder="little")
+    calls.add(
+        f"Compare(at<uint8_t>({4 * SIZE}), at<{word}>(0), at<{word}>({SIZE}), CMPMODE::LT, (uint64_t){lanes - 3}, 5, "
+        "{1, 1, 1, 8, 8, 0});"
+    )
+    expected.append(np.pad(packed, (0, SIZE - packed.size)))
+    chosen = np.unpackbits(raw[3 * SIZE :], bitorder="little").astype(bool)
+    head = f"Select(at<{word}>({4 * SIZE}), at<uint8_t>({3 * SIZE}), at<{word}>(0), "
+    for count in (1, lanes, 100, 777):
+        places = np.arange(count)
+        for last, other in ((f"({word})-2.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE", kind(-2)),
+                            (f"at<{word}>({SIZE}), SELMODE::VSEL_TENSOR_TENSOR_MODE", data[1, :count])):  # fmt: skip
+            calls.add(f"{head}{last}, {count});")
+            expected.append(placed(kind, places, np.where(chosen[:count], data[0, :count], other)).view(np.uint8))
+    one = np.tile(chosen[:lanes], 3)[: 3 * lanes]  # one register's bits for every repeat
+    wanted = np.where(one, data[0, : 3 * lanes], data[1, : 3 * lanes])
+    some = f"(uint64_t){lanes}, 3, {{1, 1, 1, 8, 8, 8}});"
+    calls.add(f"{head}at<{word}>({SIZE}), SELMODE::VSEL_CMPMASK_SPR, {some}")
+    calls.add(
+        f"SetCmpMask(at<uint8_t>({3 * SIZE})); Select<{word}, SELMODE::VSEL_CMPMASK_SPR>(at<{word}>({4 * SIZE}), "
+        f"at<{word}>(0), at<{word}>({SIZE}), 3, {{1, 1, 1, 8, 8, 8}});"
+    )
+    expected += [placed(kind, np.arange(3 * lanes), wanted).view(np.uint8)] * 2
+    wanted = np.where(chosen[: 3 * lanes], data[0, : 3 * lanes], data[1, : 3 * lanes])
+    calls.add(f"{head}at<{word}>({SIZE}), SELMODE::VSEL_TENSOR_TENSOR_MODE, {some}")
+    expected.append(placed(kind, np.arange(3 * lanes), wanted).view(np.uint8))
+    found = calls.results(tmp_path, target="a5")
+    for number, wanted in enumerate(expected):
+        np.testing.assert_array_equal(found[number], wanted, err_msg=calls.texts[number])
+
+
+def test_products_that_accumulate_and_fused_casts(tmp_path):
+    raw, data = data_of("f32")
+    halves = raw.view(np.float16).reshape(4, -1)
+    calls, expected = Calls(raw), []
+    f32, f64 = np.float32, np.float64
+
+    def add(text, values):
+        calls.add(text)
+        expected.append(values)
+
+    start = f"Adds(at<float>({4 * SIZE}), at<float>({2 * SIZE}), 0.0f, 150); "
+    add(f"{start}Axpy(at<float>({4 * SIZE}), at<float>(0), 3.0f, 150);", data[2, :150] + 3 * data[0, :150].astype(f64))
+    add(f"{start}MulAddDst(at<float>({4 * SIZE}), at<float>(0), at<float>({SIZE}), 150);",
+        data[2, :150] + data[0, :150].astype(f64) * data[1, :150])  # fmt: skip
+    add(f"{start}FusedMulAdd(at<float>({4 * SIZE}), at<float>(0), at<float>({SIZE}), 150);",
+        data[2, :150].astype(f64) * data[0, :150] + data[1, :150])  # fmt: skip
+    found = calls.results(tmp_path, target="a5")
+    for number, values in enumerate(expected):
+        np.testing.assert_allclose(found[number].view(f32)[:150], values, 1e-5, 1e-5, err_msg=calls.texts[number])
+    assert halves.size
+    calls = Calls(raw)
+    calls.add(f"AddReluCast(at<half>({4 * SIZE}), at<float>(0), at<float>({SIZE}), 150);")
+    calls.add(f"SubReluCast(at<half>({4 * SIZE}), at<float>(0), at<float>({SIZE}), 150);")
+    found = calls.results(tmp_path, target="a5")
+    for number, sums in enumerate((data[0, :150] + data[1, :150], data[0, :150] - data[1, :150])):
+        np.testing.assert_array_equal(found[number].view(np.float16)[:150], np.maximum(sums, 0).astype(np.float16))
+
+
+def test_casts_by_a_scale(tmp_path):
+    raw = np.random.default_rng(3).integers(-(1 << 20), 1 << 20, SIZE).astype(np.int32).view(np.uint8)
+    numbers = raw.view(np.int32)
+    calls = Calls(raw)
+    scale = np.float16(0.0625)
+    calls.add(f"SetDeqScale((half)0.0625f); Cast(at<half>({4 * SIZE}), at<int32_t>(0), RoundMode::CAST_NONE, 100);")
+    calls.add(
+        f"SetDeqScale((half)0.0625f); AddDeqRelu(at<half>({4 * SIZE}), at<int32_t>(0), at<int32_t>({SIZE}), 100);"
+    )
+    found = calls.results(tmp_path, target="a5").view(np.float16)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found[0, :100], (numbers[:100] * np.float64(scale)).astype(np.float16))
+        sums = (numbers[:100] + numbers[SIZE // 4 :][:100]) * np.float64(scale)
+        np.testing.assert_array_equal(found[1, :100], np.maximum(sums, 0).astype(np.float16))
 
 
 PAIRS = [
@@ -90,6 +213,20 @@ def test_a_call_is_one_launch():
     body = recording.program.functions[0].body
     assert [node.span.line for node in body if isinstance(node, pto.Section)] == [29, 32]
     assert not any(isinstance(node, pto.StridedStatement) for node in body)
+
+
+def test_a_sample_of_masks_and_strides(monkeypatch):
+    monkeypatch.setattr(
+        kernels, "sample", lambda name, inputs, args: run(KERNELS / f"{name}.cpp", "a5", inputs=inputs, args=args)
+    )
+    kernels.test_masks_repeats_and_strides()
+    kernels.test_gather_compare_select()
+
+
+@pytest.mark.parametrize("number", range(len(kernels.ascendc_models.CASES)))
+def test_kernels_written_for_tests(number, monkeypatch):
+    monkeypatch.setattr(kernels, "run", lambda file, target, **how: run(file, "a5", **how))
+    kernels.test_kernels_written_for_tests(number)
 
 
 REFUSED = {

@@ -81,35 +81,26 @@ def of_call(name):
     return SCALAR[name][0], 1, SCALAR[name][1]
 
 
-TARGETS = pytest.mark.parametrize("target", ["a2a3", "a5"])
-
-
-@TARGETS
 @pytest.mark.parametrize("element", ["f32", "f16", "i32", "i16", "u16", "u32"])
-def test_element_by_element_in_four_families(element, target, tmp_path):
+def test_element_by_element_in_four_families(element, tmp_path):
     word, kind = ELEMENTS[element]
     size = np.dtype(kind).itemsize
     lanes = 256 // size
     sources = random_sources(7, element)
     data = sources.view(kind).reshape(4, -1)
     generator = np.random.default_rng(size)
-    calls = Calls(sources, kind)
+    calls, expected = Calls(sources), []
     for name, own in ROWS:
         if own != element:
             continue
         function, reads, number = of_call(name)
-        near = (max(NEAR[name], 2 * float(np.finfo(kind).eps)), 1e-7) if name in NEAR else None
         tensors = ", ".join(f"at<{word}>({place * SIZE})" for place in range(reads))
         more = "" if number is None else f", ({word}){number}"
         head = f"{name}(at<{word}>({4 * SIZE}), {tensors}{more}"
-        by_mask_outside = head.replace(name, f"{name}<{word}, false>", 1)
-
-        def counted(count, function=function, reads=reads, number=number):
-            values = result(function, [data[place, :count] for place in range(reads)], number)
-            return placed(kind, np.arange(count), values)
-
         for count in (int(generator.integers(1, lanes)), int(generator.integers(lanes, 8 * lanes)), 4 * lanes):
-            calls.expect(f"{head}, {count});", counted(count), near)
+            calls.add(f"{head}, {count});")
+            given = [data[place, :count] for place in range(reads)]
+            expected.append(placed(kind, np.arange(count), result(function, given, number)))
         strides = [int(each) for each in generator.integers(1, 3, 3)] + [8, 8, 16]
         unary = reads == 1
         params = f"{{{strides[0]}, {strides[1]}, 16, {strides[4]}}}" if unary else (
@@ -118,20 +109,39 @@ def test_element_by_element_in_four_families(element, target, tmp_path):
         low = int(generator.integers(1, lanes))
         words = [int(each) for each in generator.integers(1, 1 << 63, 2)]
         bits = np.array([bool(words[lane // 64] >> lane % 64 & 1) for lane in range(lanes)])
-        some = strided(function, Lanes(3, np.flatnonzero(bits)), size, data, kind, reads, number, strides)
-        first = strided(function, Lanes.low(3, low), size, data, kind, reads, number, strides)
-        calls.expect(f"{head}, (uint64_t){low}, (uint8_t)3, {params});", first, near)
-        mask = f"uint64_t m[2] = {{{words[0]}ull, {words[1]}ull}}; "
-        calls.expect(f"{mask}{head}, m, (uint8_t)3, {params});", some, near)
+        mask = Lanes(3, np.flatnonzero(bits))
+        forms = [
+            (Lanes.low(3, low), "", f"(uint64_t){low}"),
+            (mask, f"uint64_t m[2] = {{{words[0]}ull, {words[1]}ull}}; ", "m"),
+        ]
+        for active, before, text in forms:
+            calls.add(f"{before}{head}, {text}, (uint8_t)3, {params});")
+            expected.append(strided(function, active, size, data, kind, reads, number, strides))
         outside = f"SetVectorMask<{word}>({words[1] if lanes > 64 else 0}ull, {words[0]}ull); "
-        calls.expect(f"{outside}{by_mask_outside}, MASK_PLACEHOLDER, 3, {params});", some, near)
-        calls.expect(
+        calls.add(f"{outside}{head.replace(name, f'{name}<{word}, false>', 1)}, MASK_PLACEHOLDER, 3, {params});")
+        expected.append(strided(function, mask, size, data, kind, reads, number, strides))
+        calls.add(
             f"SetMaskCount(); SetVectorMask<{word}, MaskMode::COUNTER>({lanes + low}); "
-            f"{by_mask_outside}, MASK_PLACEHOLDER, 1, {'{1, 1, 8, 8}' if unary else '{1, 1, 1, 8, 8, 8}'});",
-            counted(lanes + low),
-            near,
+            f"{head.replace(name, f'{name}<{word}, false>', 1)}, MASK_PLACEHOLDER, 1, "
+            f"{'{1, 1, 8, 8}' if unary else '{1, 1, 1, 8, 8, 8}'});"
         )
-    calls.check(tmp_path, target=target)
+        given = [data[place, : lanes + low] for place in range(reads)]
+        expected.append(placed(kind, np.arange(lanes + low), result(function, given, number)))
+    found = calls.results(tmp_path).view(kind)
+    for number, wanted in enumerate(expected):
+        near = next(
+            (
+                each
+                for name, each in NEAR.items()
+                if f"{name}(" in calls.texts[number] or f"{name}<" in calls.texts[number]
+            ),
+            0,
+        )
+        if near:
+            near = max(near, 2 * float(np.finfo(kind).eps))
+            np.testing.assert_allclose(found[number], wanted, near, 1e-7, err_msg=calls.texts[number])
+        else:
+            np.testing.assert_array_equal(same_nan(found[number]), same_nan(wanted), err_msg=calls.texts[number])
 
 
 def result(function, given, number):
@@ -150,6 +160,13 @@ def placed(kind, places, values):
 def strided(function, active, size, data, kind, reads, number, strides):
     given = [data[place, active.places(size, strides[1 + place], 8 if place == 0 else 0)] for place in range(reads)]
     return placed(kind, active.places(size, strides[0], 16), result(function, given, number))
+
+
+def same_nan(values):
+    """Return values whose NaN all have one code, as bits."""
+    if not np.issubdtype(values.dtype, np.floating):
+        return values
+    return np.where(np.isnan(values), values.dtype.type(np.nan), values).view(f"u{values.itemsize}")
 
 
 def pairs_of(chip):
@@ -216,27 +233,20 @@ def data_of(element, seed=23):
     return raw, raw.view(ELEMENTS[element][1]).reshape(4, -1)
 
 
-def bits_of(truths):
-    """Return the bytes of a result that holds a bit for each truth, the first in the lowest bit."""
-    packed = np.packbits(truths, bitorder="little")
-    return np.pad(packed, (0, SIZE - packed.size))
-
-
 D, S0, S1, S2, SCRATCH = (f"at<T>({place * SIZE})" for place in (4, 0, 1, 2, 6))
 
 
-@TARGETS
 @pytest.mark.parametrize("element", ["f32", "f16"])
-def test_reductions(element, target, tmp_path):
+def test_reductions(element, tmp_path):
     word, kind = ELEMENTS[element]
     size = np.dtype(kind).itemsize
     lanes, block = 256 // size, 32 // size
     raw, data = data_of(element)
-    calls, tolerance = Calls(raw, kind), 64 * float(np.finfo(kind).eps)
+    calls, expected = Calls(raw), []
 
     def add(text, places, values, exact=True):
-        near = None if exact else (tolerance, tolerance * 64)
-        calls.expect(f"using T = {word}; {text}", placed(kind, np.atleast_2d(places), np.atleast_2d(values)), near)
+        calls.add(f"using T = {word}; {text}")
+        expected.append((placed(kind, np.atleast_2d(places), np.atleast_2d(values)), exact))
 
     index = np.dtype(f"u{size}")
     for count in (1, lanes - 3, lanes, lanes + 1, 5 * lanes + 7, 17 * lanes):
@@ -281,7 +291,13 @@ def test_reductions(element, target, tmp_path):
         rows.astype(np.float64).sum(1),
         exact=False,
     )
-    calls.check(tmp_path, target=target)
+    found = calls.results(tmp_path).view(kind)
+    for number, (wanted, exact) in enumerate(expected):
+        if exact:
+            np.testing.assert_array_equal(same_nan(found[number]), same_nan(wanted), err_msg=calls.texts[number])
+        else:
+            tolerance = 64 * float(np.finfo(kind).eps)
+            np.testing.assert_allclose(found[number], wanted, tolerance, tolerance * 64, err_msg=calls.texts[number])
 
 
 COMPARED = {
@@ -294,70 +310,59 @@ COMPARED = {
 }
 
 
-@pytest.mark.parametrize(("target", "element"), [("a2a3", "f32"), ("a5", "f32"), ("a5", "f16")])
-def test_compare_and_select(target, element, tmp_path):
-    word, kind = ELEMENTS[element]
-    raw, data = data_of(element)
+def test_compare_and_select(tmp_path):
+    raw, data = data_of("f32")
+    raw = raw.copy()
+    data = raw.view(np.float32).reshape(4, -1)
     data[1, ::7] = data[0, ::7]
-    lanes, any_count = 256 // data.itemsize, target == "a5"
-    calls = Calls(raw)
+    calls, expected = Calls(raw), []
     for mode, function in COMPARED.items():
-        for count in (1, lanes, 200, 1000) if any_count else (64, 200, 1000):
-            whole = count if any_count else count // 64 * 64  # what is below a repeat is not compared
-            for name in ("Compare", "CompareScalar", *["Compares"] * any_count):
-                last, other = f"({word})0.5f", kind(0.5)
-                if name == "Compare":
-                    last, other = f"at<{word}>({SIZE})", data[1, :whole]
-                text = f"{name}(at<uint8_t>({4 * SIZE}), at<{word}>(0), {last}, CMPMODE::{mode}, {count});"
-                calls.expect(text, bits_of(function(data[0, :whole], other)))
+        for count in (64, 200, 1000):
+            whole = count // 64 * 64  # what is below a repeat is not compared
+            bits = np.zeros(SIZE, np.uint8)
+            bits[: whole // 8] = np.packbits(function(data[0, :whole], data[1, :whole]), bitorder="little")
+            calls.add(f"Compare(at<uint8_t>({4 * SIZE}), at<float>(0), at<float>({SIZE}), CMPMODE::{mode}, {count});")
+            expected.append(bits)
+            bits = np.zeros(SIZE, np.uint8)
+            bits[: whole // 8] = np.packbits(function(data[0, :whole], np.float32(0.5)), bitorder="little")
+            calls.add(f"CompareScalar(at<uint8_t>({4 * SIZE}), at<float>(0), 0.5f, CMPMODE::{mode}, {count});")
+            expected.append(bits)
     chosen = np.unpackbits(raw[3 * SIZE :], bitorder="little").astype(bool)
-    head = f"Select(at<{word}>({4 * SIZE}), at<uint8_t>({3 * SIZE}), at<{word}>(0), "
-
-    def select(text, bits, other):
-        values = placed(kind, np.arange(bits.size), np.where(bits, data[0, : bits.size], other))
-        calls.expect(text, values.view(np.uint8))
-
-    for count in (1, 64, lanes, 100, 777):
-        bits = chosen[:count]
-        select(f"{head}({word})-2.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});", bits, kind(-2))
-        select(f"{head}at<{word}>({SIZE}), SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});", bits, data[1, :count])
-    size = 3 * lanes
-    one, some = np.tile(chosen[:lanes], 3), f"(uint64_t){lanes}, 3, {{1, 1, 1, 8, 8, 8}});"  # for every repeat the same
-    select(f"{head}at<{word}>({SIZE}), SELMODE::VSEL_CMPMASK_SPR, {some}", one, data[1, :size])
-    if target == "a5":
-        rows = Lanes.low(5, lanes - 3)
-        bits = np.zeros((5, lanes), bool)
-        bits[:, : lanes - 3] = data[0, rows.places(data.itemsize, 1, 8)] < data[1, rows.places(data.itemsize, 1, 0)]
-        calls.expect(
-            f"Compare(at<uint8_t>({4 * SIZE}), at<{word}>(0), at<{word}>({SIZE}), CMPMODE::LT, "
-            f"(uint64_t){lanes - 3}, 5, {{1, 1, 1, 8, 8, 0}});",
-            bits_of(bits),
-        )
-        select(
-            f"SetCmpMask(at<uint8_t>({3 * SIZE})); Select<{word}, SELMODE::VSEL_CMPMASK_SPR>(at<{word}>({4 * SIZE}), "
-            f"at<{word}>(0), at<{word}>({SIZE}), 3, {{1, 1, 1, 8, 8, 8}});",
-            one,
-            data[1, :size],
-        )
-        select(f"{head}at<{word}>({SIZE}), SELMODE::VSEL_TENSOR_TENSOR_MODE, {some}", chosen[:size], data[1, :size])
-    calls.check(tmp_path, target=target)
+    head = f"Select(at<float>({4 * SIZE}), at<uint8_t>({3 * SIZE}), at<float>(0), "
+    for count in (64, 100, 777):
+        kept = np.zeros(SIZE // 4, np.float32)
+        kept[:count] = np.where(chosen[:count], data[0, :count], np.float32(-2))
+        calls.add(f"{head}-2.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});")
+        expected.append(kept.view(np.uint8))
+        kept = np.zeros(SIZE // 4, np.float32)
+        kept[:count] = np.where(chosen[:count], data[0, :count], data[1, :count])
+        calls.add(f"{head}at<float>({SIZE}), SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});")
+        expected.append(kept.view(np.uint8))
+    kept = np.zeros(SIZE // 4, np.float32)  # the same bits for each repeat
+    kept[:192] = np.where(np.tile(chosen[:64], 3), data[0, :192], data[1, :192])
+    calls.add(f"{head}at<float>({SIZE}), SELMODE::VSEL_CMPMASK_SPR, (uint64_t)64, 3, {{1, 1, 1, 8, 8, 8}});")
+    expected.append(kept.view(np.uint8))
+    found = calls.results(tmp_path)
+    for number, wanted in enumerate(expected):
+        np.testing.assert_array_equal(found[number], wanted, err_msg=calls.texts[number])
 
 
-@TARGETS
 @pytest.mark.parametrize("element", ["f32", "f16", "i32", "i16"])
-def test_rearranging(element, target, tmp_path):
+def test_rearranging(element, tmp_path):
     word, kind = ELEMENTS[element]
     size = np.dtype(kind).itemsize
     lanes, block = 256 // size, 32 // size
     raw, data = data_of(element)
+    raw = raw.copy()
+    data = raw.view(kind).reshape(4, -1)
     offsets = np.random.default_rng(5).integers(0, 512, 512).astype(np.uint32)
     raw[SIZE : SIZE + 2048] = (offsets * size).view(np.uint8)
-    calls = Calls(raw)
+    calls, expected = Calls(raw), []
 
     def add(text, values, places=None):
         values = np.asarray(values, kind)
-        wanted = placed(kind, np.arange(values.size) if places is None else places, values)
-        calls.expect(f"using T = {word}; {text}", wanted)
+        calls.add(f"using T = {word}; {text}")
+        expected.append(placed(kind, np.arange(values.size) if places is None else places, values))
 
     add(f"Duplicate({D}, (T)7, {3 * lanes + 5});", np.full(3 * lanes + 5, 7))
     add(
@@ -389,7 +394,9 @@ def test_rearranging(element, target, tmp_path):
         data[0, : 9 * block].reshape(3, 3 * block)[:, : 2 * block],
         np.arange(3)[:, None] * 4 * block + np.arange(2 * block),
     )
-    calls.check(tmp_path, target=target)
+    found = calls.results(tmp_path).view(kind)
+    for number, wanted in enumerate(expected):
+        np.testing.assert_array_equal(same_nan(found[number]), same_nan(wanted), err_msg=calls.texts[number])
 
 
 @pytest.mark.parametrize("element", ["f32", "f16"])
@@ -401,7 +408,7 @@ def test_sorts_and_merges(element, tmp_path):
     raw = np.zeros(4 * SIZE, np.uint8)
     raw[: values.nbytes] = values.view(np.uint8)
     raw[SIZE : SIZE + 4096] = np.arange(1024, dtype=np.uint32).view(np.uint8)
-    calls = Calls(raw)
+    calls, expected = Calls(raw), []
     numbers = f"at<uint32_t>({SIZE})"
 
     def pairs(groups):
@@ -414,32 +421,33 @@ def test_sorts_and_merges(element, tmp_path):
     def groups_of(length, count):
         return list(np.arange(count).reshape(-1, length))
 
-    def expect(text, wanted):
-        whole = placed(kind, np.arange(wanted.size), wanted)
-        calls.expect(f"using T = {word}; {text}", whole.view(np.uint8))
-
     for repeats in (1, 5, 16):
-        expect(f"Sort32({D}, {S0}, {numbers}, {repeats});", pairs(groups_of(32, 32 * repeats)))
-        expect(
-            f"LocalTensor<T> c; Concat(c, {S0}, {SCRATCH}, {2 * repeats}); "
-            f"Sort<T, true>({D}, c, {numbers}, {SCRATCH}, {repeats});",
-            pairs([np.arange(32 * repeats)]),
+        calls.add(f"using T = {word}; Sort32({D}, {S0}, {numbers}, {repeats});")
+        expected.append(pairs(groups_of(32, 32 * repeats)))
+        calls.add(
+            f"using T = {word}; LocalTensor<T> c; Concat(c, {S0}, {SCRATCH}, {2 * repeats}); "
+            f"Sort<T, true>({D}, c, {numbers}, {SCRATCH}, {repeats});"
+        )
+        expected.append(pairs([np.arange(32 * repeats)]))
+        calls.add(
+            f"using T = {word}; Sort<T, false>({SCRATCH}, {S0}, {numbers}, {D}, {repeats}); PipeBarrier<PIPE_V>(); "
+            f"Extract({D}, at<uint32_t>({4 * SIZE + 4096}), {SCRATCH}, {repeats});"
         )
         order = np.concatenate([own[np.argsort(-values[own].astype(float))] for own in groups_of(32, 32 * repeats)])
         both = np.zeros(SIZE // size, kind)
         both[: order.size] = values[order]
         both.view(np.uint32)[1024 : 1024 + order.size] = order
-        expect(
-            f"Sort<T, false>({SCRATCH}, {S0}, {numbers}, {D}, {repeats}); PipeBarrier<PIPE_V>(); "
-            f"Extract({D}, at<uint32_t>({4 * SIZE + 4096}), {SCRATCH}, {repeats});",
-            both,
-        )
+        expected.append(both)
     lists = f"MrgSortSrcList<T> l({', '.join(f'{SCRATCH}[{place * 64 * 4 // size}]' for place in range(4))});"
-    head = f"Sort32({SCRATCH}, {S0}, {numbers}, 8); PipeBarrier<PIPE_V>(); {lists} "
-    merge = f"{head} uint16_t e[4] = {{32, 32, 32, 32}}; MrgSort<T>({D}, l, MrgSort4Info(e, false, 15, 2));"
-    expect(merge, pairs(groups_of(128, 256)))
-    merge = f"{head} const uint16_t e[4] = {{32, 32, 32, 0}}; uint32_t n[4]; MrgSort<T>({D}, l, e, n, 7, 1);"
-    expect(merge, pairs([np.arange(96)]))
+    head = f"using T = {word}; Sort32({SCRATCH}, {S0}, {numbers}, 8); PipeBarrier<PIPE_V>(); {lists} "
+    calls.add(f"{head} uint16_t e[4] = {{32, 32, 32, 32}}; MrgSort<T>({D}, l, MrgSort4Info(e, false, 15, 2));")
+    expected.append(pairs(groups_of(128, 256)))
+    calls.add(f"{head} const uint16_t e[4] = {{32, 32, 32, 0}}; uint32_t n[4]; MrgSort<T>({D}, l, e, n, 7, 1);")
+    expected.append(pairs([np.arange(96)]))
+    calls.add(
+        f"{head} uint16_t e[4] = {{32, 30, 0, 0}}; MrgSort4Info p(e, true, 3, 1); MrgSort<T>({D}, l, p); "
+        f"uint16_t a, b, c, d; GetMrgSortResult(a, b, c, d); at<uint32_t>({4 * SIZE}).SetValue(1000, a * 100 + b);"
+    )
     first, second = (own[np.argsort(-values[own].astype(float))] for own in (np.arange(32), np.arange(32, 64)))
     second = second[:30]
     last = max(values[first[-1]], values[second[-1]])
@@ -447,12 +455,12 @@ def test_sorts_and_merges(element, tmp_path):
     stopped = np.zeros(SIZE // size, kind)
     stopped[: pairs([done]).size] = pairs([done])
     stopped.view(np.uint32)[1000] = (values[first] >= last).sum() * 100 + (values[second] >= last).sum()
-    expect(
-        f"{head} uint16_t e[4] = {{32, 30, 0, 0}}; MrgSort4Info p(e, true, 3, 1); MrgSort<T>({D}, l, p); "
-        f"uint16_t a, b, c, d; GetMrgSortResult(a, b, c, d); at<uint32_t>({4 * SIZE}).SetValue(1000, a * 100 + b);",
-        stopped,
-    )
-    calls.check(tmp_path)
+    expected.append(stopped)
+    found = calls.results(tmp_path).view(kind)
+    for number, wanted in enumerate(expected):
+        whole = np.zeros(SIZE // size, kind)
+        whole[: wanted.size] = wanted
+        np.testing.assert_array_equal(found[number].view(np.uint8), whole.view(np.uint8), err_msg=calls.texts[number])
 
 
 @pytest.mark.parametrize("element", ["f32", "i16", "u8"])
@@ -462,10 +470,14 @@ def test_rows_become_columns(element, tmp_path):
     raw = random_sources(17, "i16")
     data = raw.view(kind)
     wide = 32 // size
-    calls = Calls(raw)
+    calls, expected = Calls(raw), []
 
     def add(parameters, repeats, to_high=0, from_high=0):
         rows = f"for (int i = 0; i < 16; ++i) s[i] = {S0}[i * {4 * wide}], d[i] = {D}[i * {wide}];"
+        calls.add(
+            f"using T = {word}; LocalTensor<T> d[16], s[16]; {rows} TransDataTo5HDParams p{parameters}; "
+            f"TransDataTo5HD<T>(d, s, p);"
+        )
         result = np.zeros((SIZE // (16 * 32), 16, wide), kind)
         given = data[: 16 * 4 * wide].reshape(16, 4, wide)
         for repeat in range(repeats):
@@ -474,11 +486,7 @@ def test_rows_become_columns(element, tmp_path):
                 result[repeat, :, 16 * to_high : 16 * to_high + 16] = turned
             else:
                 result[repeat] = turned.reshape(16, wide)
-        calls.expect(
-            f"using T = {word}; LocalTensor<T> d[16], s[16]; {rows} TransDataTo5HDParams p{parameters}; "
-            f"TransDataTo5HD<T>(d, s, p);",
-            result.ravel().view(np.uint8),
-        )
+        expected.append(result.ravel())
 
     add("{false, false, 3, 16, 1}", 3)
     add("(false, false, 1, 0, 0)", 1)
@@ -486,32 +494,38 @@ def test_rows_become_columns(element, tmp_path):
         add("{true, false, 2, 16, 1}", 2, to_high=1)
         add("{true, true, 1, 0, 0}", 1, to_high=1, from_high=1)
     if size == 2:
-        turned = placed(kind, np.arange(256), data[:256].reshape(16, 16).T.ravel())
-        calls.expect(f"using T = {word}; Transpose({D}, {S0});", turned)
-    calls.check(tmp_path)
+        calls.add(f"using T = {word}; Transpose({D}, {S0});")
+        expected.append(np.concatenate([data[:256].reshape(16, 16).T.ravel(), np.zeros(SIZE // 2 - 256, kind)]))
+    found = calls.results(tmp_path).view(kind)
+    for number, wanted in enumerate(expected):
+        np.testing.assert_array_equal(found[number].view(np.uint8), wanted.view(np.uint8), err_msg=calls.texts[number])
 
 
 def test_the_compare_mask_and_blocks_at_offsets(tmp_path):
     raw, data = data_of("f32")
+    raw = raw.copy()
+    data = raw.view(np.float32).reshape(4, -1)
     offsets = np.random.default_rng(8).integers(0, 40, 16).astype(np.uint32) * 32
     raw[3 * SIZE : 3 * SIZE + 64] = offsets.view(np.uint8)
-    calls, whole = Calls(raw), "{1, 1, 1, 8, 8, 8}"
+    calls, expected = Calls(raw), []
+    whole = "{1, 1, 1, 8, 8, 8}"
     holds = data[0, :64] < data[1, :64]
     compare = f"using T = float; Compare({S0}, {S1}, CMPMODE::LT, 64, {whole});"
-    chosen = np.where(np.tile(holds, 2), data[0, :128], data[1, :128])
-    calls.expect(f"{compare} Select<T, SELMODE::VSEL_CMPMASK_SPR>({D}, {S0}, {S1}, 2, {whole});", chosen.view(np.uint8))
-    calls.expect(f"{compare} GetCmpMask(at<uint8_t>({4 * SIZE}));", np.packbits(holds, bitorder="little"))
-    bits = np.unpackbits(raw[2 * SIZE : 2 * SIZE + 8], bitorder="little").astype(bool)
-    calls.expect(
+    calls.add(f"{compare} Select<T, SELMODE::VSEL_CMPMASK_SPR>({D}, {S0}, {S1}, 2, {whole});")
+    expected.append(np.where(np.tile(holds, 2), data[0, :128], data[1, :128]).view(np.uint8))
+    calls.add(f"{compare} GetCmpMask(at<uint8_t>({4 * SIZE}));")
+    expected.append(np.packbits(holds, bitorder="little"))
+    calls.add(
         f"using T = float; SetCmpMask(at<uint8_t>({2 * SIZE})); PipeBarrier<PIPE_V>(); "
-        f"Select<T, SELMODE::VSEL_CMPMASK_SPR>({D}, {S0}, {S1}, 1, {whole});",
-        np.where(bits, data[0, :64], data[1, :64]).view(np.uint8),
+        f"Select<T, SELMODE::VSEL_CMPMASK_SPR>({D}, {S0}, {S1}, 1, {whole});"
     )
-    calls.expect(
-        f"using T = float; Gatherb({D}, {S0}, at<uint32_t>({3 * SIZE}), 2, GatherRepeatParams(1, 8));",
-        data[0].reshape(-1, 8)[offsets // 32].ravel().view(np.uint8),
-    )
-    calls.check(tmp_path)
+    bits = np.unpackbits(raw[2 * SIZE : 2 * SIZE + 8], bitorder="little").astype(bool)
+    expected.append(np.where(bits, data[0, :64], data[1, :64]).view(np.uint8))
+    calls.add(f"using T = float; Gatherb({D}, {S0}, at<uint32_t>({3 * SIZE}), 2, GatherRepeatParams(1, 8));")
+    expected.append(data[0].reshape(-1, 8)[offsets // 32].ravel().view(np.uint8))
+    found = calls.results(tmp_path)
+    for number, wanted in enumerate(expected):
+        np.testing.assert_array_equal(found[number][: wanted.size], wanted, err_msg=calls.texts[number])
 
 
 def test_stores_that_add_and_fills_of_memory(tmp_path):
@@ -556,29 +570,34 @@ def test_stores_that_add_and_fills_of_memory(tmp_path):
     np.testing.assert_array_equal(found.outputs["filled"][:1003], np.full(1003, 7, np.int32))
 
 
-@TARGETS
-def test_sums_of_products_and_scales(target, tmp_path):
+def test_sums_of_products_and_scales(tmp_path):
     raw, data = data_of("f32")
-    numbers = raw.view(np.int32)[3 * SIZE // 4 :]
-    numbers >>= 12
-    a, b, c = (data[place, :150].astype(np.float64) for place in range(3))
-    calls = Calls(raw, np.float32)
-    start = f"using T = float; Adds({D}, {S2}, 0.0f, 150); PipeBarrier<PIPE_V>(); "
-    calls.expect(f"{start}Axpy({D}, {S0}, 3.0f, 150);", c + 3 * a, (1e-6, 1e-6))
-    calls.expect(f"{start}MulAddDst({D}, {S0}, {S1}, 150);", c + a * b, (1e-6, 1e-6))
-    calls.expect(f"{start}FusedMulAdd({D}, {S0}, {S1}, 150);", c * a + b, (1e-6, 1e-6))
-    ints, more = (f"at<int32_t>({byte})" for byte in (3 * SIZE, 3 * SIZE + 4096))
-    scale = "SetDeqScale((half)0.25f); "
-    half = f"at<half>({4 * SIZE})"
+    halves = raw.view(np.float16).reshape(4, -1)
+    ints = (raw.view(np.int32) >> 12).astype(np.int32)
+    raw = raw.copy()
+    raw[2 * SIZE :] = ints.view(np.uint8)[2 * SIZE :]
+    calls = Calls(raw)
+    calls.add(f"using T = float; Adds({D}, {S1}, 0.0f, 100); PipeBarrier<PIPE_V>(); MulAddDst({D}, {S0}, {S1}, 100);")
+    calls.add(f"using T = float; Adds({D}, {S1}, 0.0f, 100); PipeBarrier<PIPE_V>(); Axpy({D}, {S0}, 0.5f, 100);")
+    calls.add(f"using T = float; Adds({D}, {S1}, 0.0f, 100); PipeBarrier<PIPE_V>(); FusedMulAdd({D}, {S0}, {S0}, 100);")
+    calls.add(
+        f"SetDeqScale((half)0.25f); Cast(at<half>({4 * SIZE}), at<int32_t>({2 * SIZE}), RoundMode::CAST_NONE, 100);"
+    )
+    calls.add(
+        f"SetDeqScale((half)0.25f); "
+        f"AddDeqRelu(at<half>({4 * SIZE}), at<int32_t>({2 * SIZE}), at<int32_t>({3 * SIZE}), 100);"
+    )
+    found = calls.results(tmp_path)
+    a, b = (each[:100].astype(np.float64) for each in data[:2])
+    for number, wanted in enumerate((b + a * b, b + a * 0.5, b * a + a)):
+        np.testing.assert_allclose(found[number].view(np.float32)[:100], wanted, 1e-6, 1e-6)
+    numbers = ints.reshape(4, -1)[:, :100]
     with np.errstate(over="ignore"):
-        scaled = (numbers[:100] * 0.25).astype(np.float16)
-        sums = (numbers[:100] * 0.25 + numbers[1024:1124] * 0.25).astype(np.float16)
-    calls.expect(f"{scale}Cast({half}, {ints}, RoundMode::CAST_NONE, 100);", scaled)
-    calls.expect(f"{scale}AddDeqRelu({half}, {ints}, {more}, 100);", np.maximum(sums, 0))
-    for name, function in (("AddReluCast", np.add), ("SubReluCast", np.subtract)):
-        values = np.maximum(function(data[0, :150], data[1, :150]), 0).astype(np.float16)
-        calls.expect(f"using T = float; {name}({half}, {S0}, {S1}, 150);", values)
-    calls.check(tmp_path, target=target)
+        np.testing.assert_array_equal(found[3].view(np.float16)[:100], (numbers[2] * 0.25).astype(np.float16))
+        total = numbers[2].astype(np.int64) + numbers[3]
+        wanted = np.maximum((total.astype(np.float32) * np.float32(0.25)).astype(np.float16), 0)
+    np.testing.assert_array_equal(found[4].view(np.float16)[:100], wanted)
+    assert halves.size
 
 
 # ------------------------------------------------------------------------------------------------------ refusals
@@ -680,11 +699,7 @@ def test_functions_by_sequences_of_their_own(element, tmp_path):
     word, kind = ELEMENTS[element]
     size = np.dtype(kind).itemsize
     raw, data = data_of(element)
-    calls, near = Calls(raw, kind), 2e-6 if size == 4 else 2e-3
-
-    def expect(text, wanted):
-        calls.expect(f"using T = {word}; {text}", wanted, (near, 16 * near))
-
+    calls, expected = Calls(raw), []
     values = data[0, :300].astype(np.float64)
     share = 1 / (1 + np.exp(-values))
     room = f"at<uint8_t>({6 * SIZE})"
@@ -694,34 +709,51 @@ def test_functions_by_sequences_of_their_own(element, tmp_path):
         ("Sin", np.sin(values)), ("Cos", np.cos(values)), ("Log", np.log(np.where(values > 0, values, np.nan))),
     ):  # fmt: skip
         for more in ("", f", {room}"):
-            expect(f"{name}({D}, {S0}{more}, 300);", wanted)
+            calls.add(f"using T = {word}; {name}({D}, {S0}{more}, 300);")
+            expected.append(wanted)
     rows = data[0, : 4 * 160].astype(np.float64).reshape(4, 160)
-    expect(f"Sum({D}, {S0}, SumParams{{4, 160, 150}});", rows[:, :150].sum(1))
+    calls.add(f"using T = {word}; Sum({D}, {S0}, SumParams{{4, 160, 150}});")
+    expected.append(rows[:, :150].sum(1))
     cols = 96
     shapes = f"uint32_t to[] = {{20, {cols}}}, one[] = {{20, 1}}, row[] = {{1, {cols}}};"
-    expect(f"{shapes} BroadCast<T, 2, 1>({D}, {S0}, to, one);", np.repeat(data[0, :20], cols))
-    expect(f"{shapes} BroadCast<T, 2, 0>({D}, {S0}, to, row, {room});", np.tile(data[0, :cols], 20))
-    expect(f"{shapes} Broadcast<T, 1, 0>({D}, {S0}, row + 1, one + 1);", np.full(cols, data[0, 0]))
-    calls.check(tmp_path)
+    calls.add(f"using T = {word}; {shapes} BroadCast<T, 2, 1>({D}, {S0}, to, one);")
+    expected.append(np.repeat(data[0, :20], cols).astype(np.float64))
+    calls.add(f"using T = {word}; {shapes} BroadCast<T, 2, 0>({D}, {S0}, to, row, {room});")
+    expected.append(np.tile(data[0, :cols], 20).astype(np.float64))
+    calls.add(f"using T = {word}; {shapes} Broadcast<T, 1, 0>({D}, {S0}, row + 1, one + 1);")
+    expected.append(np.full(cols, data[0, 0], np.float64))
+    found = calls.results(tmp_path).view(kind)
+    near = 2e-6 if size == 4 else 2e-3
+    for number, wanted in enumerate(expected):
+        np.testing.assert_allclose(
+            found[number][: wanted.size].astype(np.float64), wanted, near, 16 * near, err_msg=calls.texts[number]
+        )
 
 
 def test_words_that_issue_little_or_nothing(tmp_path):
     raw, data = data_of("f32")
-    calls = Calls(raw)
-    calls.expect(
+    calls, expected = Calls(raw), []
+    calls.add(
         f"using T = float; auto t = {D}; t.SetSize(5); t.SetValue(0, float(t.GetSize())); "
         f"t.SetValue(1, GetTaskRation()); t.SetValue(2, GetSubBlockIdx()); "
         f"t.SetValue(3, float(t[8].GetPhyAddr() - t.GetPhyAddr())); "
         f"result.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE); DumpTensor(t, 1, 8); "
         f"t.SetValue(4, GetSysWorkSpacePtr(x) == x); auto p = result.GetPhyAddr(4); "
-        f"t.SetValue(5, p - result.GetPhyAddr());",
-        np.array([5, 1, 0, 32, 1, 4], np.float32),
+        f"t.SetValue(5, p - result.GetPhyAddr());"
     )
-    least = data[0, :128].reshape(-1, 8).min(1)
-    calls.expect(f"using T = float; BlockReduceMin({D}, {S0}, 2, 64, 1, 1, 8);", least)
-    compared = np.packbits(data[0, :64] >= np.float32(0.5), bitorder="little")
-    calls.expect(f"using T = float; Compares(at<uint8_t>({4 * SIZE}), {S0}, 0.5f, CMPMODE::GE, 64);", compared)
-    calls.check(tmp_path)
+    expected.append(np.array([5, 1, 0, 32, 1, 4], np.float32))
+    calls.add(f"using T = float; BlockReduceMin({D}, {S0}, 2, 64, 1, 1, 8);")
+    expected.append(data[0, :128].reshape(-1, 8).min(1))
+    for name, function in (("AddReluCast", np.add), ("SubReluCast", np.subtract)):
+        calls.add(f"using T = float; {name}(at<half>({4 * SIZE}), {S0}, {S1}, 100);")
+        expected.append(np.maximum(function(data[0, :100], data[1, :100]), 0).astype(np.float16))
+    calls.add(f"using T = float; Compares(at<uint8_t>({4 * SIZE}), {S0}, 0.5f, CMPMODE::GE, 64);")
+    expected.append(np.packbits(data[0, :64] >= np.float32(0.5), bitorder="little"))
+    found = calls.results(tmp_path)
+    for number, wanted in enumerate(expected):
+        np.testing.assert_array_equal(
+            found[number].view(wanted.dtype)[: wanted.size], wanted, err_msg=calls.texts[number]
+        )
 
 
 def test_every_name_of_the_library_has_a_test_or_is_refused():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from kit.ascendc_runs import KERNELS, TEST_KERNELS
-from kit.command_output import err_of, file_of
 from kit.pto_cpp_runs import needs_compiler
 from languages.ascendc import ascendc_models
 
@@ -33,7 +34,9 @@ def mutated(tmp_path, kernel, pattern, text, count=1):
     assert times == count
     for header in KERNELS.glob("*.h"):
         (tmp_path / header.name).write_text(header.read_text())
-    return file_of(tmp_path / kernel, changed)
+    path = tmp_path / kernel
+    path.write_text(changed)
+    return path
 
 
 def found_races(path, inputs, args):
@@ -51,11 +54,13 @@ ROWS = {"x": np.linspace(-1, 1, 24 * 64).astype(np.float16)}
 
 def test_a_removed_barrier(tmp_path):
     given = (TEST_KERNELS / "softmax_rows.cpp").read_text()
-    whole = file_of(tmp_path / "whole.cpp", given)
+    whole = tmp_path / "whole.cpp"
+    whole.write_text(given)
     assert found_races(whole, ROWS, {"rows": 24}) == ()
     places = [match.span() for match in re.finditer(r"PipeBarrier<PIPE_V>\(\);", given)]
+    path = tmp_path / "softmax_rows.cpp"
     start, end = places[1]
-    path = file_of(tmp_path / "softmax_rows.cpp", given[:start] + " " * (end - start) + given[end:])
+    path.write_text(given[:start] + " " * (end - start) + given[end:])
     (race,) = found_races(path, ROWS, {"rows": 24})
     assert race.missing.startswith("barrier V before line")
     assert "Brcb(block, stat" in race.spans[1].text
@@ -84,10 +89,12 @@ def test_whatever_orders_two_instructions_is_missed(number):
     """
     case = ascendc_models.CASES[number]
     inputs = case.inputs(np.random.default_rng(number))
-    given = {**inputs, **case.zeros(case.model(**inputs))}
+    args = {**case.args, **{f"tiling.{name}": value for name, value in case.tiling.items()}}
+    args |= {"tiling_key": case.tiling_key} if case.tiling_key else {}
+    held = {name: np.zeros(size, kind) for name, (kind, size) in case.outputs.items()}
     path = TEST_KERNELS / f"{case.kernel}.cpp"
     (recording,) = record(
-        Request(path, None, case.args, given, "a2a3", blocks=case.blocks, compiled_synchronisation=False)
+        Request(path, None, args, {**inputs, **held}, "a2a3", blocks=case.blocks, compiled_synchronisation=False)
     )
     (function,) = recording.program.functions
     body = function.body
@@ -131,7 +138,8 @@ def test_a_buffer_is_freed_too_early(tmp_path):
     early = (KERNELS / "cast_tail.cpp").read_text()
     early = early.replace("    wideQueue.FreeTensor(wide);\n", "")
     early = early.replace("    Cast(slim, wide", "    wideQueue.FreeTensor(wide);\n    Cast(slim, wide")
-    path = file_of(tmp_path / "cast_tail.cpp", early)
+    path = tmp_path / "cast_tail.cpp"
+    path.write_text(early)
     races = found_races(path, {"x": np.zeros(1000, np.float32)}, {"total": 1000, "tile": 256})
     assert races
     assert any("DataCopyPad(wide" in span.text for race in races for span in race.spans)
@@ -141,7 +149,8 @@ def test_an_element_is_read_before_its_copy_came(tmp_path):
     text = re.sub(
         r"    (Set|Wait)Flag<HardEvent::MTE2_S>\(read\);\n", "", (TEST_KERNELS / "gather_rows.cpp").read_text()
     )
-    path = file_of(tmp_path / "gather_rows.cpp", text)
+    path = tmp_path / "gather_rows.cpp"
+    path.write_text(text)
     given = {"table": np.zeros(1000, np.float32), "index": np.zeros(11, np.int32)}
     args = {"entries": 20, "cols": 50, "count": 11}
     races = found_races(path, given, args)
@@ -202,7 +211,8 @@ def test_tiling(tmp_path, capsys):
         with pytest.raises(ReadError, match=message):
             run(KERNELS / "quantise.cpp", "a2a3", inputs={"x": x}, args=wrong)
     (tmp_path / "t.json").write_text('["a"]')
-    assert "not an object" in err_of(capsys, ["run", *words, "--tiling", str(tmp_path / "t.json")])
+    assert main(["run", *words, "--tiling", str(tmp_path / "t.json")]) == 2
+    assert "not an object" in capsys.readouterr().err
     two = mutated(tmp_path, "quantise.cpp", r"GET_TILING_DATA_WITH_STRUCT\(QuantiseTiling, ", "GET_TILING_DATA(")
     two.write_text(two.read_text().replace("extern", "struct OtherTiling { int a; };\nextern", 1))
     with pytest.raises(ReadError, match="2 tiling structures could be meant") as caught:
@@ -228,8 +238,15 @@ def test_names_of_the_build(tmp_path):
 
 
 def test_what_was_added_is_written_and_runs(tmp_path, capsys):
-    scalars = ("--arg", "tiling.rows=4", "--arg", "tiling.cols=104")
-    words = [str(KERNELS / "scale_rows.cpp"), "--in", "x=random:1", *scalars]
+    words = [
+        str(KERNELS / "scale_rows.cpp"),
+        "--in",
+        "x=random:1",
+        "--arg",
+        "tiling.rows=4",
+        "--arg",
+        "tiling.cols=104",
+    ]
     file = tmp_path / "k.pto"
     assert main(["run", *words, "--emit-sync", str(file), "--out", str(tmp_path / "a"), "--quiet"]) == 0
     text = file.read_text()
@@ -247,6 +264,22 @@ def test_what_was_added_is_written_and_runs(tmp_path, capsys):
 
 
 def test_options_are_of_this_language_alone(tmp_path, capsys):
-    other = file_of(tmp_path / "k.cpp", "#include <pto/pto-inst.hpp>\nAICORE void k() {}\n")
-    assert "--auto-sync" in err_of(capsys, ["run", str(other), "--auto-sync", "off"])
-    assert "not a choice" in err_of(capsys, ["run", str(KERNELS / "add.cpp"), "--auto-sync", "maybe"])
+    other = tmp_path / "k.cpp"
+    other.write_text("#include <pto/pto-inst.hpp>\nAICORE void k() {}\n")
+    assert main(["run", str(other), "--auto-sync", "off"]) == 2
+    assert "--auto-sync" in capsys.readouterr().err
+    assert main(["run", str(KERNELS / "add.cpp"), "--auto-sync", "maybe"]) == 2
+    assert "not a choice" in capsys.readouterr().err
+
+
+def test_only_commands_that_name_the_file_execute_it(monkeypatch, capsys):
+    def never(*_args, **_more):
+        raise AssertionError("a compiler was started")
+
+    monkeypatch.setattr("castsim.languages.cpp_recording.host_compiler.compiler", never)
+    for command in (["check", str(KERNELS / "add.cpp")], ["lint", str(KERNELS / "add.cpp")], ["check", str(KERNELS)]):
+        assert main(command) in (0, 1, 2)
+    capsys.readouterr()
+    code = "import castsim, sys; castsim.run; print('castsim.languages.ascendc' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

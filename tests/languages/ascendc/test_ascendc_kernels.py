@@ -1,4 +1,4 @@
-"""AscendC kernels against NumPy: the samples, those written for tests, and those in the style of products."""
+"""AscendC kernels against NumPy: the samples, and those written for tests."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 from kit.ascendc_runs import KERNELS, TEST_KERNELS
 from kit.pto_cpp_runs import needs_compiler
-from languages.ascendc.ascendc_models import CASES, PRODUCTS
+from languages.ascendc import ascendc_models
 
-from castsim.isa.pto.value_types import StridedStatement
-from castsim.languages.ascendc import Request, record, run
+from castsim.languages.ascendc import run
 
 pytestmark = needs_compiler
-TARGETS = pytest.mark.parametrize("target", ["a2a3", "a5"])
 
 
-def sample(name, inputs=None, args=None, target="a2a3", **how):
-    return run(KERNELS / f"{name}.cpp", target, inputs=inputs, args=args, **how)
+def sample(name, inputs=None, args=None, **how):
+    return run(KERNELS / f"{name}.cpp", "a2a3", inputs=inputs, args=args, **how)
 
 
 @pytest.mark.smoke
@@ -60,64 +58,47 @@ def test_rows_by_what_the_scalar_unit_reads():
     assert any("pairs of flags are added" in warning.text for warning in found.warnings)
 
 
-@TARGETS
-def test_masks_repeats_and_strides(target):
+def test_masks_repeats_and_strides():
     generator = np.random.default_rng(3)
     x, limit = generator.normal(size=(16, 64)).astype(np.float32), generator.normal(size=16).astype(np.float32)
-    found = sample("clip_rows", {"x": x.ravel(), "limit": limit}, {"rows": 16}, target)
+    found = sample("clip_rows", {"x": x.ravel(), "limit": limit}, {"rows": 16})
     expected = np.maximum(x, limit[:, None])
     expected[:, 1::2] += np.float32(1)
     np.testing.assert_array_equal(found.outputs["y"].reshape(16, 64), expected)
 
 
-@TARGETS
-def test_gather_compare_select(target):
+def test_gather_compare_select():
     generator = np.random.default_rng(4)
     table, index = generator.normal(size=256).astype(np.float32), generator.integers(0, 256, 128).astype(np.int32)
     given = {"table": table, "index": index}
-    found = sample("pick", given, {"size": 256, "count": 128, "least": 0.5, "other": -1}, target)
+    found = sample("pick", given, {"size": 256, "count": 128, "least": 0.5, "other": -1})
     picked = table[index]
     np.testing.assert_array_equal(found.outputs["y"], np.where(picked > 0.5, picked, np.float32(-1)))
 
 
-def check(case, folder, number, target="a2a3"):
-    """Run all blocks of a case and compare its outputs."""
+@pytest.mark.parametrize("number", range(len(ascendc_models.CASES)))
+def test_kernels_written_for_tests(number):
+    case = ascendc_models.CASES[number]
     inputs = case.inputs(np.random.default_rng(number))
-    expected = case.model(**inputs)
-    given = case.zeros(expected)
-    path = folder / (case.kernel if "." in case.kernel else f"{case.kernel}.cpp")
-    how = {"args": case.args, "blocks": case.blocks, "macros": case.macros}
+    args = {**case.args, **{f"tiling.{name}": value for name, value in case.tiling.items()}}
+    args |= {"tiling_key": case.tiling_key} if case.tiling_key else {}
+    expected = case.model(inputs)
+    held = {name: np.zeros(size, kind) for name, (kind, size) in case.outputs.items()}
     for block in range(case.blocks):
-        result = run(path, target, case.entry, {**inputs, **given}, block=block, **how)
-        assert not result.races
-        outputs = {name: np.ascontiguousarray(array).ravel() for name, array in result.outputs.items()}
-        outputs = {name: outputs[name].view(array.dtype) for name, array in expected.items()}
-        given.update({name: array for name, array in outputs.items() if name in given})
-    for name, wanted in expected.items():
-        own = outputs[name][: wanted.size]
-        if name in case.near:
-            relative = 2e-3 if wanted.dtype == np.float16 else 2e-5
-            absolute = (1 if wanted.dtype.kind == "i" else relative) if case.spread is None else case.spread
-            wide = own.astype(np.float64), wanted.astype(np.float64)
-            np.testing.assert_allclose(*wide, relative, absolute, err_msg=name)
+        found = run(
+            TEST_KERNELS / f"{case.kernel}.cpp", "a2a3", inputs={**inputs, **held}, args=args, block=block,
+            blocks=case.blocks,
+        )  # fmt: skip
+        assert not found.races
+        for name, (kind, size) in case.outputs.items():
+            if name in found.outputs:
+                part = np.ascontiguousarray(found.outputs[name]).view(kind).ravel()
+                held[name][: part.size] = part[:size]
+    for name, (kind, _) in case.outputs.items():
+        if case.tolerance == (0, 0):
+            wanted = np.ascontiguousarray(expected[name].ravel().astype(kind))
+            np.testing.assert_array_equal(held[name].view(np.uint8), wanted.view(np.uint8))
         else:
-            bits = np.ascontiguousarray(wanted).view(np.uint8)
-            np.testing.assert_array_equal(own.view(np.uint8), bits, err_msg=name)
-
-
-@TARGETS
-@pytest.mark.parametrize("number", range(len(CASES)))
-def test_kernels_written_for_tests(number, target):
-    check(CASES[number], TEST_KERNELS, number, target)
-
-
-@pytest.mark.parametrize("number", range(len(PRODUCTS)), ids=[case.kernel for case in PRODUCTS])
-def test_product(number):
-    check(PRODUCTS[number], TEST_KERNELS / "products", number)
-
-
-def test_spellings_of_calls_compile_and_run():
-    inputs = {"x": np.ones(8192, np.float32)}
-    (recording,) = record(Request(TEST_KERNELS / "spellings.cpp", None, {}, inputs, "a2a3"))
-    statements = [node for node in recording.program.functions[0].body if isinstance(node, StridedStatement)]
-    assert len(statements) > 200
+            absolute, relative = case.tolerance
+            wide = expected[name].ravel().astype(np.float64)
+            np.testing.assert_allclose(held[name].astype(np.float64), wide, relative, absolute)

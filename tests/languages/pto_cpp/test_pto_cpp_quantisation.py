@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.pto_cpp_runs import needs_compiler, recorded_again, same_bits, written
+from kit.pto_cpp_runs import needs_compiler, same_bits, written
 
-from castsim.languages.pto_cpp import run
+import castsim
+from castsim.languages.pto_cpp import Request, record, run
 
 pytestmark = needs_compiler
 
@@ -48,7 +49,9 @@ def test_quantisation_to_bytes(tmp_path, target, call, code, worked):
     inputs = {"x": x, "f": np.float32([factor]), "o": np.float32([offset])}
     found = run(path, target=target, inputs=inputs)
     assert found.outputs["y"].reshape(-1)[: len(values)].tolist() == [*values.values()]
-    assert same_bits(recorded_again(tmp_path, path, target, inputs)["y"], found.outputs["y"])
+    text = tmp_path / "again.pto"
+    text.write_text(record(Request(path, inputs=inputs, target=target))[0].pto_text())
+    assert same_bits(castsim.run(text, target, inputs=inputs).outputs["y"], found.outputs["y"])
 
 
 BLOCKS = """
@@ -118,7 +121,9 @@ def test_pairs_of_groups_of_rows(tmp_path, rule, exponent, codes):
     found = run(path, target="a5", inputs={"x": x}).outputs
     assert (found["y"].reshape(64, 32)[:6, 2] >> 4).tolist() == codes
     assert found["e"].reshape(-1)[10:12].tolist() == [exponent, 0]
-    assert same_bits(recorded_again(tmp_path, path, "a5", {"x": x})["y"], found["y"])
+    text = tmp_path / "again.pto"
+    text.write_text(record(Request(path, inputs={"x": x}, target="a5"))[0].pto_text())
+    assert same_bits(castsim.run(text, "a5", inputs={"x": x}).outputs["y"], found["y"])
 
 
 BOXES = """

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.ascendc_runs import KERNELS as ASCENDC
 from kit.pto_cpp_runs import KERNELS, needs_compiler, recorded, written
 
 from castsim.__main__ import main
@@ -37,12 +36,20 @@ def refusal(folder, statements, kind=CastsimError, parameters="__gm__ float *x",
 
 
 @needs_compiler
+def test_an_error_of_the_compiler_has_its_file_and_line(tmp_path):
+    error = refusal(tmp_path, "int n = b + ;", ReadError)
+    assert (error.span.line, error.span.file) == (9, str(tmp_path / "kernel.cpp"))
+    assert "does not compile" in error.message
+    error = refusal(tmp_path, "TFROBNICATE(a, b);", ReadError)
+    assert "castsim's header lacks TFROBNICATE" in error.message
+    error = refusal(tmp_path, "Tile<TileType::Vec, half, 4, 64> h; int h2 = TADDS(h, h);", ReadError)
+    assert error.span.line == 9
+
+
+@needs_compiler
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("int n = b + ;", "does not compile"),
-        ("TFROBNICATE(a, b);", "castsim's header lacks TFROBNICATE"),
-        ("Tile<TileType::Vec, half, 4, 64> h; int h2 = TADDS(h, h);", "does not compile"),
         ("vadd(a.data(), b.data(), 1, 1);", "vadd is an instruction below the tile level"),
         ("TMATMUL(a, a, b);", "TMATMUL is work of the cube unit"),
         ("TileAcc<float, 16, 16> acc; TASSIGN(acc, 0); TMOV(a, acc);", "tile of 'acc'"),
@@ -56,14 +63,16 @@ def refusal(folder, statements, kind=CastsimError, parameters="__gm__ float *x",
         ("TGATHER(a, b);", "TGATHER does not take these operands"),
         ("TADDS(a, b);", "TADDS does not take these operands"),
         ("a.GetValue(1 << 20);", "GetValue(1048576)"),
-        ("*(volatile int *)8 = 1;", "outside all arguments"),
         ("set_flag(PIPE_V, PIPE_MTE2, 8);", "flag 8: flags are 0 to 7"),
         (
             "GlobalTensor<float, Shape<>, Stride<>> g((float *)64); TLOAD(a, g);",
             "outside all arguments: a null pointer",
         ),
         ("GlobalTensor<float, Shape<>, Stride<>> g(x + (1l << 36)); TLOAD(a, g);", "far from all arguments"),
-        ("GlobalTensor<float, Shape<>, Stride<>> g(x); MSCATTER(g, a, b);", "MSCATTER stores to global memory"),
+        (
+            "GlobalTensor<float, Shape<>, Stride<>> g(x); MSCATTER(g, a, b);",
+            "MSCATTER stores to global memory",
+        ),
         ("vector_f16 register_;", "vector_f16 is a vector register"),
         ("TADD<TFillPadMode::InPlace>(a, a, b);", "TADD with a mode as template argument is not modelled"),
         ("TGATHER<GatherAxis::GATHER_COL>(a, a, b);", "TGATHER with a GatherAxis is not modelled"),
@@ -138,30 +147,23 @@ def test_what_castsim_models_is_sent_with_all_its_operands():
     assert set(alone) & set(VECTOR_OPERATIONS) == set()
 
 
-MOVE = "GlobalTensor<float, Shape<1, 1, 1, 4, 64>, Stride<1, 1, 1, 64, 1>> g(x{}); TLOAD(a, g);"
-HUNDRED = {"inputs": {"x": np.zeros(100, np.float32)}}
-
-
 @needs_compiler
-@pytest.mark.parametrize(
-    ("statement", "kind", "words", "how"),
-    [
-        (MOVE.format(""), TileError, "element 255 of x, which has 100", HUNDRED),
-        (MOVE.format(" - 8"), TileError, "32 bytes before x", {}),
-        ("float v = x[100]; TADDS(a, a, v);", TileError, "outside the tensor", HUNDRED),
-        ("float v = x[3]; TADDS(a, a, v);", ReadError, "element 3 of x; no input was given", {}),
-        ("x[200] = 1.0f;", TileError, "element 200 of x, which has 100", HUNDRED),
-        ("", ReadError, "scalar argument n of k needs a value", {"parameters": "__gm__ float *x, int n"}),
-        ("", ReadError, "--arg m: k has no such parameter", {"args": {"m": 1}}),
-        ("", ReadError, "does not fit its type", {"parameters": "uint8_t n", "args": {"n": 300}}),
-        ("", ReadError, "is a pointer", {"args": {"x": 5}}),
-    ],
-)
-def test_memory_outside_of_arguments_and_wrong_arguments(tmp_path, statement, kind, words, how):
-    error = refusal(tmp_path, statement, kind, **how)
-    assert words in error.message
-    assert not words.startswith("--arg") or error.message == words
-    assert "needs a value" not in words or error.legal == ("--arg n=VALUE",)
+def test_memory_outside_of_arguments(tmp_path):
+    x = np.zeros(100, np.float32)
+    move = "GlobalTensor<float, Shape<1, 1, 1, 4, 64>, Stride<1, 1, 1, 64, 1>> g(x{}); TLOAD(a, g);"
+    error = refusal(tmp_path, move.format(""), TileError, inputs={"x": x})
+    assert "element 255 of x, which has 100" in error.message
+    error = refusal(tmp_path, move.format(" - 8"), TileError)
+    assert "32 bytes before x" in error.message
+    error = refusal(tmp_path, "float v = x[100]; TADDS(a, a, v);", TileError, inputs={"x": x})
+    assert "outside the tensor" in error.message
+    error = refusal(tmp_path, "float v = x[3]; TADDS(a, a, v);", ReadError)
+    assert "element 3 of x; no input was given" in error.message
+    error = refusal(tmp_path, "*(volatile int *)8 = 1;")
+    assert "outside all arguments" in error.message
+    assert error.span.line == 9
+    error = refusal(tmp_path, "x[200] = 1.0f;", TileError, inputs={"x": x})
+    assert "element 200 of x, which has 100" in error.message
 
 
 @needs_compiler
@@ -186,19 +188,31 @@ def test_a_kernel_that_never_ends(tmp_path, monkeypatch):
         recorded(tmp_path, "AICORE void k() { abort(); }")
 
 
-def refused_entry(folder, text, message, entry=None):
-    """Return what a file is refused with where no entry, or this one, is named."""
-    with pytest.raises(ReadError, match=message) as caught:
-        record(Request(written(folder, text), entry))
-    return caught.value.legal
+@needs_compiler
+def test_arguments(tmp_path):
+    error = refusal(tmp_path, "", ReadError, parameters="__gm__ float *x, int n")
+    assert "scalar argument n of k needs a value" in error.message
+    assert error.legal == ("--arg n=VALUE",)
+    error = refusal(tmp_path, "", ReadError, args={"m": 1})
+    assert error.message == "--arg m: k has no such parameter"
+    error = refusal(tmp_path, "", ReadError, parameters="uint8_t n", args={"n": 300})
+    assert "does not fit its type" in error.message
+    error = refusal(tmp_path, "", ReadError, args={"x": 5})
+    assert "is a pointer" in error.message
 
 
 def test_the_entry_must_be_one(tmp_path):
-    two = "AICORE void k() {}\nAICORE void l() {}\n"
-    assert refused_entry(tmp_path, two, "2 functions could be the kernel") == ("k", "l")
-    assert refused_entry(tmp_path, two, r"--entry m: .*kernel\.cpp no such function", "m") == ("k", "l")
-    refused_entry(tmp_path, "int x;", "no function to run")
-    refused_entry(tmp_path, "template <int N> AICORE void t() {}", "t is a template", "t")
+    path = written(tmp_path, "AICORE void k() {}\nAICORE void l() {}\n")
+    with pytest.raises(ReadError, match="2 functions could be the kernel") as caught:
+        record(Request(path))
+    assert caught.value.legal == ("k", "l")
+    with pytest.raises(ReadError, match=r"--entry m: .*kernel\.cpp no such function") as caught:
+        record(Request(path, "m"))
+    assert caught.value.legal == ("k", "l")
+    with pytest.raises(ReadError, match="no function to run"):
+        record(Request(written(tmp_path, "int x;")))
+    with pytest.raises(ReadError, match="t is a template"):
+        record(Request(written(tmp_path, "template <int N> AICORE void t() {}"), "t"))
 
 
 TEMPLATES = """namespace own {
@@ -211,11 +225,16 @@ template <typename T, int R, int C> void launch(T *x, void *stream) { twice<T, R
 
 def test_instantiations_of_the_file_are_listed(tmp_path):
     texts = [f"template void launch<float, {n},\n 64>(float *x, void *stream);" for n in range(1, 8)]
-    two, seven = (TEMPLATES + "\n".join(texts[:count]) + "\n}\n" for count in (2, 7))
-    entries = tuple(f"--entry 'own::launch<float, {n}, 64>'" for n in (1, 2))
-    assert refused_entry(tmp_path, two, "no function to run; the file instantiates 2 templates") == entries
-    assert refused_entry(tmp_path, two, "launch is a template", "launch") == entries
-    assert len(refused_entry(tmp_path, seven, "instantiates 7 templates")) == 5
+    path = written(tmp_path, TEMPLATES + "\n".join(texts[:2]) + "\n}\n")
+    with pytest.raises(ReadError, match="no function to run; the file instantiates 2 templates") as caught:
+        record(Request(path))
+    assert caught.value.legal == tuple(f"--entry 'own::launch<float, {n}, 64>'" for n in (1, 2))
+    with pytest.raises(ReadError, match="launch is a template") as caught:
+        record(Request(path, "launch"))
+    assert caught.value.legal == tuple(f"--entry 'own::launch<float, {n}, 64>'" for n in (1, 2))
+    with pytest.raises(ReadError, match="instantiates 7 templates") as caught:
+        record(Request(written(tmp_path, TEMPLATES + "\n".join(texts) + "\n}\n")))
+    assert len(caught.value.legal) == 5
 
 
 @needs_compiler
@@ -240,18 +259,16 @@ def test_a_missing_compiler_is_one_line(monkeypatch, capsys, tmp_path):
     assert "no-such-compiler" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("language", ["pto_cpp", "ascendc"])
-def test_only_commands_that_name_the_file_execute_it(language, monkeypatch, capsys, tmp_path):
+def test_only_commands_that_name_the_file_execute_it(monkeypatch, capsys, tmp_path):
     def never(*_args, **_more):
         raise AssertionError("a compiler was started")
 
     monkeypatch.setattr("castsim.languages.cpp_recording.host_compiler.compiler", never)
-    path = written(tmp_path, "AICORE void k() {}") if language == "pto_cpp" else ASCENDC / "add.cpp"
-    for command in ("check", "lint", "expand"):
-        assert main([command, str(path)]) in (0, 1, 2)
-    assert main(["check", str(path.parent)]) in (0, 1, 2)
+    path = written(tmp_path, "AICORE void k() {}")
+    for command in (["check", str(path)], ["lint", str(path)], ["expand", str(path)], ["check", str(tmp_path)]):
+        assert main(command) in (0, 1, 2)
     capsys.readouterr()
-    code = f"import castsim, sys; castsim.run; print('castsim.languages.{language}' in sys.modules)"
+    code = "import castsim, sys; castsim.run; print('castsim.languages.pto_cpp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -19,7 +19,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 from kit.paths import ROOT
-from languages.vmi.vmi_kernels import OUTPUT, Body, Value, as_bytes, ptr, reg, run_body
 
 import castsim
 from castsim.isa.errors import IllegalError, RaceError, ReadError
@@ -68,7 +67,14 @@ CASES = {
     "i32 i16": (("int32", "int16"), "NORM", "PK_B32", counted, np.int32, np.int16),
     "i16 i32": (("int16", "int32"), "UNPK_B16", "NORM_B32", counted, np.int16, np.int32),
     "i8 i16": (("int8", "int16"), "UNPK4_B8", "PK_B32", counted, np.int8, np.int16),
-    "i16 u8": (("int16", "uint8"), "UNPK_B16", "PK4_B32", lambda n, kind: np.arange(n, dtype=kind), np.int16, np.uint8),
+    "i16 u8": (
+        ("int16", "uint8"),
+        "UNPK_B16",
+        "PK4_B32",
+        lambda n, kind: np.arange(n).astype(kind),
+        np.int16,
+        np.uint8,
+    ),
 }
 """Path of element types, distributions, input, its type and that of the result; 64 elements a register."""
 
@@ -296,24 +302,17 @@ def test_the_record_is_what_runs(name: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- the command line
-def python(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, cwd=ROOT)
-
-
 def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return python("-m", "castsim", *words)
-
-
-def rows_saved(folder: Path) -> tuple[Any, tuple[str, ...]]:
-    """Return an input of `quantise.py:per_token` on two cores, and the words that name both."""
-    x = np.random.default_rng(0).normal(size=(20, 512)).astype(np.float32)
-    np.save(folder / "x.npy", x)
-    return x, ("programs/tilelang/quantise.py:per_token", "--arg", "cores=2", "--in", f"x={folder / 'x.npy'}")
+    return subprocess.run(
+        [sys.executable, "-m", "castsim", *words], capture_output=True, text=True, check=False, cwd=ROOT
+    )  # fmt: skip
 
 
 @needs_tilelang
 def test_run_and_expand_take_a_function_of_a_file(tmp_path: Path) -> None:
-    x, given = rows_saved(tmp_path)
+    x = np.random.default_rng(0).normal(size=(20, 512)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    given = ("programs/tilelang/quantise.py:per_token", "--arg", "cores=2", "--in", f"x={tmp_path / 'x.npy'}")
     done = command("run", *given, "--core", "1", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert np.load(tmp_path / "scale.npy").reshape(-1, 8)[8:16].tobytes() == quantised(x)[1][8:16].tobytes()
@@ -327,7 +326,9 @@ def test_run_and_expand_take_a_function_of_a_file(tmp_path: Path) -> None:
 @needs_tilelang
 def test_all_cores_on_the_command_line(tmp_path: Path) -> None:
     """Outputs of all, the report of the longest; cores that wait for each other too."""
-    x, given = rows_saved(tmp_path)
+    x = np.random.default_rng(0).normal(size=(20, 512)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    given = ("programs/tilelang/quantise.py:per_token", "--arg", "cores=2", "--in", f"x={tmp_path / 'x.npy'}")
     done = command("run", *given, "--core", "all", "--out", str(tmp_path), "--json", "-")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -362,15 +363,17 @@ def test_what_is_no_kernel_is_refused_without_tilelang(words: tuple[str, ...], m
 def test_a_missing_package_is_one_line() -> None:
     code = "import sys; sys.modules['tilelang'] = None; from castsim.__main__ import main; "
     code += "sys.argv[1:] = ['run', 'programs/tilelang/quantise.py:per_token', '--in', 'x=random:1']; sys.exit(main())"
-    done = python("-c", code)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2 and "pip install '.[tilelang]'" in done.stderr
     assert len(done.stderr.splitlines()) == 2
 
 
 def test_nothing_loads_tilelang_unless_asked() -> None:
-    names = "('tilelang', 'tvm', 'torch')"
-    done = python("-c", f"import sys, castsim.languages.tilelang; print([m for m in {names} if m in sys.modules])")
-    assert done.returncode == 0 and done.stdout == "[]\n"
+    code = (
+        "import sys, castsim.languages.tilelang; print([m for m in ('tilelang', 'tvm', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 REFUSED = """
@@ -439,23 +442,53 @@ def test_what_does_not_fit_is_refused(tilelang: Any, tmp_path: Path) -> None:
 
 # ------ the fourteen casts that TileLang's authors ran on a device through logical registers (`pto.vmi`), as programs
 ELEMENTS = {
-    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3fn", "int32": "i32", "int16": "i16",
-    "int8": "i8", "uint8": "u8",
+    "float32": ("f32", 4), "float16": ("f16", 2), "bfloat16": ("bf16", 2), "float8_e4m3fn": ("f8E4M3FN", 1),
+    "int32": ("i32", 4), "int16": ("i16", 2), "int8": ("i8", 1), "uint8": ("ui8", 1),
 }  # fmt: skip
+TEXT = """module attributes {{pto.target_arch = "a5"}} {{
+  func.func @cast(%x: !pto.ptr<{a}, gm>, %y: !pto.ptr<{b}, gm>) attributes {{pto.kernel}} {{
+    %c0_i64 = arith.constant 0 : i64
+    %c1_i64 = arith.constant 1 : i64
+    %behind = arith.constant 4096 : i64
+    %from = arith.constant {read} : i64
+    %to = arith.constant {written} : i64
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %in = pto.castptr %c0_i64 : i64 -> !pto.ptr<{a}, ub>
+    %out = pto.castptr %behind : i64 -> !pto.ptr<{b}, ub>
+    pto.mte_gm_ub %x, %in, %c0_i64, %from nburst(%c1_i64, %from, %from)
+      : !pto.ptr<{a}, gm>, !pto.ptr<{a}, ub>, i64, i64, i64, i64, i64
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.vecscope {{
+      %m = pto.vmi.create_mask %c64 : index -> !pto.vmi.mask<64xpred>
+      scf.for %i = %c0 to %c128 step %c64 {{
+        %v = pto.vmi.vload %in[%i] : !pto.ptr<{a}, ub> -> !pto.vmi.vreg<64x{a}>
+        %r = pto.vmi.vcvt %v, %m {{rounding = "R"{saturate}}}
+          : !pto.vmi.vreg<64x{a}>, !pto.vmi.mask<64xpred> -> !pto.vmi.vreg<64x{b}>
+        pto.vmi.vstore %r, %out[%i], %m : !pto.vmi.vreg<64x{b}>, !pto.ptr<{b}, ub>, !pto.vmi.mask<64xpred>
+      }}
+    }}
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.mte_ub_gm %out, %y, %to nburst(%c1_i64, %to, %to)
+      : !pto.ptr<{b}, ub>, !pto.ptr<{b}, gm>, i64, i64, i64, i64
+    pto.barrier #pto.pipe<PIPE_ALL>
+    return
+  }}
+}}
+"""
 EXACT = ("e4m3 f32", "f16 f32", "i32 f32", "i16 i32", "i8 i16")
 """Casts that cannot leave the range of what they make, in any of their steps."""
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_casts_through_logical_registers_are_those_of_numpy(name: str) -> None:
+def test_casts_through_logical_registers_are_those_of_numpy(name: str, tmp_path: Path) -> None:
     path, _, _, given, source, result = CASES[name]
-    a, b, body, x = ELEMENTS[path[0]], ELEMENTS[path[-1]], Body(), given(128, source)
-    first, zero, last, step = body.first(64, 64), *(body.constant(n) for n in (0, 128, 64))
-    into, out = body.pointer(0, a), body.pointer(OUTPUT, b)
-    body.line(f"scf.for %i = {zero} to {last} step {step} {{")
-    loaded = body.op("vload", Value.of(f"{into}[%i]", ptr(a)), to=reg(64, a))
-    words = 'rounding = "R"' if name in EXACT else 'rounding = "R", saturate = "SAT"'
-    body.put(body.cast(loaded, b, words, first), Value.of(f"{out}[%i]", ptr(b)), first)
-    body.line("}")
-    wanted = x.astype(np.float32).astype(result).tobytes()
-    assert run_body(body, as_bytes(x), len(wanted)).tobytes() == wanted
+    (a, wide), (b, narrow) = ELEMENTS[path[0]], ELEMENTS[path[-1]]
+    saturate = "" if name in EXACT else ', saturate = "SAT"'
+    (tmp_path / "cast.pto").write_text(
+        TEXT.format(a=a, b=b, read=128 * wide, written=128 * narrow, saturate=saturate), encoding="utf-8"
+    )
+    x = given(128, source)
+    found = castsim.run(tmp_path / "cast.pto", inputs={"x": x}).outputs["y"]
+    assert found.tobytes() == x.astype(np.float32).astype(result).tobytes()

@@ -5,7 +5,6 @@ Nothing here knows of instructions. Numbers are Python integers wrapped to their
 
 from __future__ import annotations
 
-import operator
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,10 +14,6 @@ import numpy as np
 LANES = 64
 BITS = {"int": 32, "unsigned": 32, "short": 16, "unsigned char": 8}
 ARRAYS = {"int64": np.int32, "uint64": np.uint32, "float64": np.float32}
-COMPUTED = {"+": operator.add, "-": operator.sub, "*": operator.mul, "&": operator.and_, "|": operator.or_,
-            "^": operator.xor}  # fmt: skip
-COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-            "!=": operator.ne}  # fmt: skip
 Env = dict[str, object]
 Run = Callable[[Env], object]
 
@@ -92,7 +87,8 @@ class Generator:
             sign = self.random.choice(["<", "<=", ">", ">=", "==", "!="])
             one, two = self.scalar(depth - 1), self.scalar(depth - 1)
             kind = self.meeting(one, two)
-            test = COMPARED[sign]
+            test = {"<": lambda x, y: x < y, "<=": lambda x, y: x <= y, ">": lambda x, y: x > y,
+                    ">=": lambda x, y: x >= y, "==": lambda x, y: x == y, "!=": lambda x, y: x != y}[sign]  # fmt: skip
             return Node(f"({one.text} {sign} {two.text})", "int",
                         lambda env: int(test(wrapped(one.run(env), kind), wrapped(two.run(env), kind))))  # fmt: skip
         return self.computed(depth)
@@ -118,7 +114,8 @@ class Generator:
 
             kind1 = "unsigned" if one.kind == "unsigned" else "int"
             return Node(f"({one.text} {sign} {divisor})", kind1, divided)
-        apply = COMPUTED[sign]
+        apply = {"+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "&": lambda x, y: x & y,
+                 "|": lambda x, y: x | y, "^": lambda x, y: x ^ y}[sign]  # fmt: skip
         return Node(f"({one.text} {sign} {two.text})", kind,
                     lambda env: wrapped(apply(one.run(env), two.run(env)), kind))  # fmt: skip
 
@@ -162,7 +159,8 @@ class Generator:
             return Node(f"({sign}{one.text})", kind,
                         lambda env: dtype(0) - one.run(env) if sign == "-" else ~one.run(env))  # fmt: skip
         sign = self.random.choice("+-*&|^")
-        apply = COMPUTED[sign]
+        apply = {"+": np.add, "-": np.subtract, "*": np.multiply, "&": np.bitwise_and, "|": np.bitwise_or,
+                 "^": np.bitwise_xor}[sign]  # fmt: skip
         return Node(f"({one.text} {sign} {two.text})", kind, lambda env: apply(one.run(env), two.run(env)))
 
     def floats(self, one: Node, depth: int) -> Node:
@@ -212,7 +210,7 @@ class Generator:
         if self.random.random() < 0.3:
             sign = self.random.choice("+-^")
             self.lines.append(f"{name} {sign}= {value.text};")
-            apply = COMPUTED[sign]
+            apply = {"+": lambda x, y: x + y, "-": lambda x, y: x - y, "^": lambda x, y: x ^ y}[sign]
             return lambda env: env.update({name: wrapped(apply(env[name], value.run(env)), kind)})
         self.lines.append(f"{name} = {value.text};")
         return lambda env: env.update({name: wrapped(value.run(env), kind)})

@@ -11,7 +11,6 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from kit.command_output import Capture, document_of, err_of, file_of, out_of
 from kit.paths import PROGRAMS
 
 import castsim
@@ -20,16 +19,10 @@ from castsim.__main__ import main
 from castsim.isa.errors import ReadError
 
 pytest.importorskip("pcpp")
+Capture = pytest.CaptureFixture[str]
 KERNEL = PROGRAMS / "tpc_c" / "cast_f32_bf16.c"
-TILES = str(KERNEL.parent.parent / "f32_to_f16.pto")
-
-
-def launch(path: Path, space: str, *more: str, x: str, y: str, target: str = "gaudi2") -> list[str]:
-    """Return the words that name a kernel, its target, its tensors and its index space."""
-    return [str(path), "--target", target, "--tensor", f"x={x}", "--tensor", f"y={y}", "--index-space", space, *more]
-
-
-LAUNCH = launch(KERNEL, "3,5", "--in", "x=random:1", x="f32[300,5]", y="bf16[300,5]")
+LAUNCH = [str(KERNEL), "--target", "gaudi2", "--tensor", "x=f32[300,5]", "--tensor", "y=bf16[300,5]",
+          "--index-space", "3,5", "--in", "x=random:1"]  # fmt: skip
 LINES = KERNEL.read_text(encoding="utf-8").split("\n")
 
 
@@ -37,39 +30,52 @@ def test_debug_stops_at_lines_of_c(capsys: Capture, monkeypatch: pytest.MonkeyPa
     load = next(number for number, line in enumerate(LINES, 1) if "v_f32_ld_tnsr_b" in line)
     commands = f"step\nbreak {load}\ncontinue\nwhere\nprint x[0:2,0]\nreverse-step\nquit\n"
     monkeypatch.setattr(sys, "stdin", io.StringIO(commands))
-    printed = out_of(capsys, ["debug", *LAUNCH])
+    assert main(["debug", *LAUNCH]) == 0
+    printed = capsys.readouterr().out
     assert f"cast_f32_bf16.c:{load} cycle" in printed
     assert "ld_tnsr|add.i32 on LOAD" in printed  # with the increment of its coordinates
     assert "x[0,0] = " in printed
 
 
 def test_diff_compares_two_kernels_and_two_generations(tmp_path: Path, capsys: Capture) -> None:
+    other = tmp_path / "wider.c"
     changed = KERNEL.read_text(encoding="utf-8").replace("b(at, x);", "b(at, x) + 1.0f;")
-    other = file_of(tmp_path / "wider.c", changed)
-    (output,) = document_of(capsys, "diff", LAUNCH[0], str(other), *LAUNCH[1:], code=1)["outputs"]
+    other.write_text(changed, encoding="utf-8")
+    assert main(["diff", LAUNCH[0], str(other), *LAUNCH[1:], "--json", "-"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (output,) = found["outputs"]
     assert output["differing"] > 0
-    document = document_of(capsys, "diff", *LAUNCH, "--target-b", "gaudi", code=1)
-    (output,) = document["outputs"]
+    assert main(["diff", *LAUNCH, "--target-b", "gaudi", "--json", "-"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (output,) = found["outputs"]
     assert output["differing"] == 0
-    assert document["cycles_a"] != document["cycles_b"]
+    assert found["cycles_a"] != found["cycles_b"]
 
 
 def test_advise_looks_at_the_bundles(capsys: Capture) -> None:
-    document = document_of(capsys, "advise", *LAUNCH, "--seconds", "1")
-    assert document["file"] == "cast_f32_bf16.tpc"
-    assert document["cycles"] == document_of(capsys, "run", *LAUNCH)["total_cycles"]
+    assert main(["advise", *LAUNCH, "--seconds", "1", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["file"] == "cast_f32_bf16.tpc"
+    assert main(["run", *LAUNCH, "--json", "-"]) == 0
+    assert found["cycles"] == json.loads(capsys.readouterr().out)["total_cycles"]
 
 
-@pytest.mark.parametrize(("command", "more"), [("debug", ()), ("diff", ("--target-b", "gaudi")), ("advise", ())])
-def test_what_a_launch_lacks_and_a_launch_of_other_programs_are_refused(
-    command: str, more: tuple[str, ...], capsys: Capture
-) -> None:
+@pytest.mark.parametrize("command", ["debug", "diff", "advise"])
+def test_what_a_launch_lacks_is_told_at_main(command: str, capsys: Capture) -> None:
+    more = ["--target-b", "gaudi"] if command == "diff" else []
     assert main([command, str(KERNEL), "--target", "gaudi2", *more]) in (1, 2)
-    error = capsys.readouterr().err
-    assert "cast_f32_bf16.c:3:" in error
-    assert "the format and sizes of tensor x" in error
-    assert "--tensor x=" in error
-    assert "--index-space 3,5" in err_of(capsys, [command, TILES, "--index-space", "3,5", *more])
+    told = capsys.readouterr().err
+    assert "cast_f32_bf16.c:3:" in told
+    assert "the format and sizes of tensor x" in told
+    assert "--tensor x=" in told
+
+
+@pytest.mark.parametrize("command", ["debug", "diff", "advise"])
+def test_a_launch_is_refused_for_other_programs(command: str, capsys: Capture) -> None:
+    program = str(KERNEL.parent.parent / "f32_to_f16.pto")
+    more = ["--target-b", "a5"] if command == "diff" else []
+    assert main([command, program, "--index-space", "3,5", *more]) == 2
+    assert "--index-space 3,5" in capsys.readouterr().err
 
 
 def test_editors_get_the_findings_of_check() -> None:
@@ -114,35 +120,53 @@ void main(tensor x, tensor y, float scale)
 @pytest.mark.parametrize("target", ["goya", "gaudi2"])
 @pytest.mark.parametrize("engines", ["1", "3"])
 def test_what_a_kernel_prints_stands_in_the_report(target: str, engines: str, tmp_path: Path, capsys: Capture) -> None:
-    path = file_of(tmp_path / "prints.c", PRINTS)
+    path = tmp_path / "prints.c"
+    path.write_text(PRINTS, encoding="utf-8")
     x = np.random.default_rng(5).standard_normal((4, 64)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
-    more = ("--arg", "scale=2.5", "--in", f"x={tmp_path / 'x.npy'}", "--tpcs", engines)
-    words = ["run", *launch(path, "1,4", *more, x="f32[64,4]", y="f32[64,4]", target=target)]
+    words = ["run", str(path), "--target", target, "--tensor", "x=f32[64,4]", "--tensor", "y=f32[64,4]",
+             "--index-space", "1,4", "--arg", "scale=2.5", "--in", f"x={tmp_path / 'x.npy'}",
+             "--tpcs", engines]  # fmt: skip
     expected = []
     for row in range(4):
         expected.append(f"{path}:11: row {row}: lane {x[row, row + 3]:.3f}")
         expected += [f"{path}:14: \t-5 of 100%"] * (row == 2)
         expected.append(f"{path}:15: end")
-    assert document_of(capsys, *words)["printed"] == expected
-    assert "printed: " in out_of(capsys, words)
-    assert "printed" not in document_of(capsys, *words, "--timing-only")
-    assert "no issues found" in out_of(capsys, ["lint", str(path), "--target", target])
-    path.write_text(PRINTS.partition("\n")[2], encoding="utf-8")  # without the pragma nothing is printed
-    assert "printed" not in document_of(capsys, *words)
+    assert main([*words, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["printed"] == expected
+    assert main(words) == 0
+    assert "printed: " in capsys.readouterr().out
+    assert main([*words, "--timing-only", "--json", "-"]) == 0
+    assert "printed" not in json.loads(capsys.readouterr().out)
+    assert main(["lint", str(path), "--target", target]) == 0
+    assert "no issues found" in capsys.readouterr().out
 
 
 def test_a_store_outside_of_its_tensor_is_told_at_its_line(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "outside.c"
     head = "void main(tensor x, tensor y)\n{\n    int5 at = {0, 0};\n    float64 v = v_f32_ld_tnsr_b(at, x);\n"
-    path = file_of(tmp_path / "outside.c", head + "    at[1] = 7;\n    v_f32_st_tnsr(at, y, v);\n}\n")
-    words = ["run", *launch(path, "1", "--in", "x=random:1", x="f32[64,4]", y="f32[64,4]")]
-    warnings = document_of(capsys, *words)["warnings"]
-    assert any("outside.c:6:5: some stores are outside y, the first at (0, 7, 0, 0, 0)" in text for text in warnings)
+    path.write_text(head + "    at[1] = 7;\n    v_f32_st_tnsr(at, y, v);\n}\n", encoding="utf-8")
+    words = ["run", str(path), "--target", "gaudi2", "--tensor", "x=f32[64,4]", "--tensor", "y=f32[64,4]",
+             "--index-space", "1", "--in", "x=random:1", "--json", "-"]  # fmt: skip
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)["warnings"]
+    assert [each for each in told if "outside.c:6:5: some stores are outside y, the first at (0, 7, 0, 0, 0)" in each]
     text = head + "    s_f32_st_g(gen_addr(at, y), 1.5f);\n    at[1] = 9;\n    s_f32_st_g(gen_addr(at, y), 1.5f);\n}\n"
-    file_of(path, text)
-    assert "outside.c:7:5: global address" in err_of(capsys, [*words, "--json", "-"], 1)
+    path.write_text(text, encoding="utf-8")
+    assert main(words) == 1
+    assert "outside.c:7:5: global address" in capsys.readouterr().err
 
 
+def test_without_the_pragma_nothing_is_printed(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "prints.c"
+    path.write_text(PRINTS.partition("\n")[2], encoding="utf-8")
+    words = ["run", str(path), "--target", "gaudi2", "--tensor", "x=f32[64,4]", "--tensor", "y=f32[64,4]",
+             "--index-space", "1,4", "--arg", "scale=2.5", "--in", "x=random:1", "--json", "-"]  # fmt: skip
+    assert main(words) == 0
+    assert "printed" not in json.loads(capsys.readouterr().out)
+
+
+pytest.importorskip("pcpp")
 HEAD = "void main(tensor a, tensor b) {\n  int5 c = {0};\n  float64 x = v_f32_ld_tnsr_b(c, a);\n"
 
 CASES = [
@@ -222,14 +246,19 @@ HOSTILE = {
     "extents": "float64 w[2000][2000];",
     "size of a type": "int n = sizeof(int[2000000000]);",
     "initialisers": "int w[] = {" + "1," * 5000 + "};",
-    "unrolled loops": "".join(f"#pragma unroll\n{NESTED.format(n=n)}\n" for n in range(4)) + "c[0] += 1;" + "}" * 4,
+    "unrolled loops": "#pragma unroll\n"
+    + "\n#pragma unroll\n".join(NESTED.format(n=n) for n in range(4))
+    + "c[0] += 1;"
+    + "}" * 4,
     "nested choices": "int n = c[0]; " + "n = n ? s_i32_ld_g(gen_addr(c, a)) + (" * 40 + "n" + ") : 2" * 40 + ";",
     "calls of calls": "int n = g29(c[0]);",
     "loops in calls of calls": "for (int i = 0; i < g29(3); i++) { c[0] += 1; }",
     "number": "int n = " + "9" * 6000 + ";",
     "number of #if": "\n#if " + "9" * 6000 + "\n#endif\n",
     "shift of #if": "\n#if 1 << 99999999999\n#endif\n",
-    "macros of macros": "\n" + "".join(f"#define M{n} {f'M{n + 1} ' * 4}\n" for n in range(30)) + "M0",
+    "macros of macros": "\n"
+    + "\n".join(f"#define M{n} M{n + 1} M{n + 1} M{n + 1} M{n + 1}" for n in range(30))
+    + "\nM0",
     "arguments of macros": "\n#define D(x) " + "x " * 100 + "\n" + "D(" * 8 + "1" + ")" * 8,
     "sum": "int n = c[0]" + " + 1" * 20000 + ";",
     "an infinite index": "c[1e308] = 1;",
@@ -247,7 +276,8 @@ def test_hostile_kernels_are_refused_at_their_place_within_limits(name: str) -> 
     functions += "".join(f"int g{n}(int n) {{ return g{n - 1}(n) + g{n - 1}(n); }}\n" for n in range(1, 30))
     text = f"{functions if 'g29' in HOSTILE[name] else ''}{HEAD}{HOSTILE[name]}\n}}\n"
     before = time.process_time()
-    found = [each for each in check_text("k.c", text, target="gaudi2") if each.severity == "error"]
+    found = [each for each in check_text("k.c", text, target="gaudi2")
+             if each.severity == "error"]  # fmt: skip
     taken = time.process_time() - before
     assert found
     assert found[0].line is not None
@@ -265,8 +295,13 @@ def test_headers_are_read_from_the_kernels_folder_and_those_of_the_option_alone(
     (inside / "link.h").symlink_to(outside / "secret.h")
     (inside / "away").symlink_to(outside)
     end = "\nvoid main(tensor a) { int n = OWN + MORE; }\n"
-    absolute, around = outside / "secret.h", "../inside/../outside/secret.h"
-    for header in (absolute, "../outside/secret.h", "link.h", "away/secret.h", around):
+    for header in (
+        outside / "secret.h",
+        "../outside/secret.h",
+        "link.h",
+        "away/secret.h",
+        "../inside/../outside/secret.h",
+    ):
         text = f'#include "{header}"{end}'
         (found,) = check_text(str(inside / "k.c"), text, target="gaudi2", folders=[other])
         assert "was not found in the folder of the kernel" in found.message
@@ -276,39 +311,36 @@ def test_headers_are_read_from_the_kernels_folder_and_those_of_the_option_alone(
     assert check_text(str(inside / "k.c"), text, target="gaudi2")[0].line == 2
 
 
-WITH_MACROS = '#include "step.h"\nvoid main(tensor x) { int5 at = {STEP * WIDTH + FLAG}; at[0] += 1; }\n'
-
-
-@pytest.fixture
-def headers(tmp_path: Path) -> str:
-    """Return a folder with the header of `WITH_MACROS`."""
-    folder = tmp_path / "headers"
-    folder.mkdir()
-    file_of(folder / "step.h", "#define STEP 64\n")
-    return str(folder)
-
-
 @pytest.mark.parametrize("given", [True, False])
-def test_check_takes_macros_and_folders(given: bool, headers: str, tmp_path: Path, capsys: Capture) -> None:
-    path = file_of(tmp_path / "k.c", WITH_MACROS)
-    more = ["-I", headers, "-D", "WIDTH=2", "-D", "FLAG"] if given else []
-    assert main(["check", str(path), "--target", "gaudi2", *more]) == (0 if given else 2)
+def test_check_takes_macros_and_folders(given: bool, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "step.h").write_text("#define STEP 64\n", encoding="utf-8")
+    text = '#include "step.h"\nvoid main(tensor x) { int5 at = {STEP * WIDTH + FLAG}; at[0] += 1; }\n'
+    (tmp_path / "k.c").write_text(text, encoding="utf-8")
+    more = ["-I", str(tmp_path / "headers"), "-D", "WIDTH=2", "-D", "FLAG"] if given else []
+    assert main(["check", str(tmp_path / "k.c"), "--target", "gaudi2", *more]) == (0 if given else 2)
     capsys.readouterr()
-    assert ("--define WIDTH=2 FLAG" in err_of(capsys, ["check", TILES, *more], 2 if given else 0)) is given
+    assert main(["check", str(KERNEL.parent.parent / "f32_to_f16.pto"), *more]) == (2 if given else 0)
+    assert ("--define WIDTH=2 FLAG" in capsys.readouterr().err) is given
 
 
 @pytest.mark.parametrize("by", ["command line", "editor", "neither"])
-def test_the_language_server_takes_macros_and_folders(by: str, headers: str) -> None:
+def test_the_language_server_takes_macros_and_folders(by: str, tmp_path: Path) -> None:
     pytest.importorskip("pygls")
     from kit.lsp_client import Editor, session, uri  # noqa: PLC0415 - needs the extra
 
+    headers = tmp_path / "headers"
+    headers.mkdir()
+    (headers / "step.h").write_text("#define STEP 64\n", encoding="utf-8")
+    text = '#include "step.h"\nvoid main(tensor x) { int5 at = {STEP * WIDTH + FLAG}; at[0] += 1; }\n'
+
     async def work(one: Editor) -> list[str]:
-        one.open(uri("kernel.c"), WITH_MACROS)
+        one.open(uri("kernel.c"), text)
         return [str(each.message) for each in await one.checked(uri("kernel.c")) if each.severity == 1]
 
-    options = {"defines": {"WIDTH": "2", "FLAG": "1"}, "folders": [headers]}
+    options = {"defines": {"WIDTH": "2", "FLAG": "1"}, "folders": [str(headers)]}
     if by == "command line":
-        errors = session(work, "--target", "gaudi2", "-I", headers, "-D", "WIDTH=2", "-D", "FLAG")
+        errors = session(work, "--target", "gaudi2", "-I", str(headers), "-D", "WIDTH=2", "-D", "FLAG")
     else:
         errors = session(work, "--target", "gaudi2", options=options if by == "editor" else {})
     assert bool(errors) is (by == "neither")
@@ -334,7 +366,7 @@ def test_a_kernel_runs_from_python_as_the_command_runs_it(tmp_path: Path) -> Non
         with pytest.raises(ReadError):
             castsim.run(KERNEL, "gaudi2", inputs={"x": x}, **{**more, **wrong})  # type: ignore[arg-type]
     with pytest.raises(ReadError, match="is not a C kernel"):
-        castsim.run(TILES, index_space=(1,))
+        castsim.run(KERNEL.parent.parent / "f32_to_f16.pto", index_space=(1,))
 
 
 SCALED = """void main(tensor x, tensor y, float scale)
@@ -359,9 +391,11 @@ def test_elements_that_nothing_writes_are_counted(
     space: str, left: int, engines: str, tmp_path: Path, capsys: Capture
 ) -> None:
     """A member of the index space stores 128 columns of a row of 300."""
-    words = launch(KERNEL, space, "--in", "x=random:1", "--tpcs", engines, x="f32[300,5]", y="bf16[300,5]")
-    report = " ".join(out_of(capsys, ["run", *words, "--json", str(tmp_path / "out.json")]).split())
-    assert (f"{left:,} of 1,500 elements depend on bytes that nothing wrote" in report) is (left > 0)
+    words = ["run", str(KERNEL), "--target", "gaudi2", "--tensor", "x=f32[300,5]", "--tensor", "y=bf16[300,5]",
+             "--index-space", space, "--in", "x=random:1", "--tpcs", engines]  # fmt: skip
+    assert main([*words, "--json", str(tmp_path / "out.json")]) == 0
+    said = capsys.readouterr().out
+    assert (f"{left:,} of 1,500 elements depend on bytes that nothing wrote" in " ".join(said.split())) is (left > 0)
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert [each["elements"] for each in document.get("outputs_undefined", [])] == [left] * (left > 0)
 
@@ -413,12 +447,18 @@ void main(tensor x, tensor y)
 
 def test_the_bound_that_the_warning_names_is_printed(tmp_path: Path, capsys: Capture) -> None:
     """24 accesses of global memory, one per four cycles, leave 96 cycles at least."""
-    kernel = file_of(tmp_path / "eight.c", EIGHT)
-    words = ["run", *launch(kernel, "1", "--timing-only", x="f32[1024]", y="out:bf16[1024]")]
-    report = " ".join(out_of(capsys, [*words, "--report", "full"]).split())
-    assert "Lower bound: no order of these instructions takes fewer than 96 cycles (global memory)" in report
-    bound = {"cycles": 96, "limited_by": "global memory", "loop": None}
-    assert document_of(capsys, *words)["lower_bound"] == bound
+    kernel = tmp_path / "eight.c"
+    kernel.write_text(EIGHT, encoding="utf-8")
+    launch = [str(kernel), "--target", "gaudi2", "--tensor", "x=f32[1024]", "--tensor", "y=out:bf16[1024]",
+              "--index-space", "1", "--timing-only"]  # fmt: skip
+    assert main(["run", *launch, "--report", "full"]) == 0
+    assert "Lower bound: no order of these instructions takes fewer than 96 cycles (global memory)" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main(["run", *launch, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["lower_bound"] == {
+        "cycles": 96, "limited_by": "global memory", "loop": None,
+    }  # fmt: skip
 
 
 RECURRENCE = """// castsim: target gaudi2
@@ -443,8 +483,10 @@ nop
 
 def test_a_product_that_needs_the_last_one_bounds_the_interval(tmp_path: Path, capsys: Capture) -> None:
     """MUL.f32 to MUL.f32 is 6 bundles on gaudi2, as the stage tables have it: 100 trips need 595."""
-    program = file_of(tmp_path / "k.tpc", RECURRENCE)
-    bound = document_of(capsys, "run", str(program), "--timing-only")["lower_bound"]
+    program = tmp_path / "k.tpc"
+    program.write_text(RECURRENCE, encoding="utf-8")
+    assert main(["run", str(program), "--timing-only", "--json", "-"]) == 0
+    bound = json.loads(capsys.readouterr().out)["lower_bound"]
     assert bound["loop"]["least_bundles"] == 6
     assert bound["cycles"] == 99 * 6 + 1 and bound["limited_by"] == "latencies"
 
@@ -470,8 +512,9 @@ CHOSEN = """void main(tensor x, tensor y)
 @pytest.mark.parametrize("command", ["run", "lint"])
 def test_nothing_is_said_of_instructions_that_castsim_chose(command: str, tmp_path: Path, capsys: Capture) -> None:
     """The user wrote no `all_lanes`."""
-    kernel = file_of(tmp_path / "k.c", CHOSEN)
-    words = launch(kernel, "1", "--in", "x=random:1", x="f32[64]", y="out:f32[64]")
-    assert main([command, *(words if command == "run" else words[:3])]) == 0
+    kernel = tmp_path / "k.c"
+    kernel.write_text(CHOSEN, encoding="utf-8")
+    launch = ["--tensor", "x=f32[64]", "--tensor", "y=out:f32[64]", "--index-space", "1", "--in", "x=random:1"]
+    assert main([command, str(kernel), "--target", "gaudi2", *(launch if command == "run" else ())]) == 0
     printed = capsys.readouterr()
     assert "compiler form" not in printed.out + printed.err and "all_lanes" not in printed.out + printed.err

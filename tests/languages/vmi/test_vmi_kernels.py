@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -16,15 +17,18 @@ from kit.paths import ROOT
 from languages.vmi.vmi_kernels import (
     KERNELS,
     OUTPUT,
+    SECOND,
+    THIRD,
     Body,
     Kernel,
     as_bytes,
     bits,
     blank,
+    mask,
     reg,
     run_body,
 )
-from makers.expected_files import transfer
+from makers.micro_expected import transfer
 from numpy.typing import NDArray
 
 from castsim.__main__ import main
@@ -40,6 +44,47 @@ from castsim.languages.vmi.operations import VMI_ROWS, logical_operations
 from castsim.running.program_runs import run
 
 SIZE = 65536
+COVERED = """
+dequantise: create_mask vbrc vcvt vload vmul vstore, f16 f32
+four-bits: create_mask vcvt vload vstore, f4E1M2x2 bf16x2
+reduce-and-narrow: create_mask vcadd vcvt vload vstore, f32 f8E4M3FN
+to-s32: vcvt vload vstore, f16 si32
+to-s16: vcvt vload vstore, f32 si16
+sums: create_mask vbrc vcadd vcvt vload vmul vstore, f32 f16
+two-formats: create_mask vbrc vcadd vcvt vload vmul vstore, f16 f8E4M3FN f32
+sums-narrowed: create_mask vbrc vcadd vcvt vload vstore, f32 f16
+powers-bf16 powers-bf16-small powers-e5m2: vbrc vcvt vinterpret_cast vload vmul vshl vstore, ui8 bf16
+powers-f32: vbrc vcvt vinterpret_cast vload vmul vshl vstore, ui8 f32
+exponents-bf16: create_group_mask vabs vand vbrc vci vcmax vcmp vcvt vinterpret_cast vload vmul vsel vshl vshr vstore \
+vsub, bf16 ui8
+exponents-f16 exponents-e5m2: create_mask vabs vand vbrc vci vcmax vcmp vcvt vinterpret_cast vload vmul vsel vshl vshr \
+vstore vsub, f16 ui8
+exponents-f32: create_mask vabs vand vbrc vcmax vcvt vinterpret_cast vload vmul vshl vshr vstore vsub, f32 ui8
+blocks-bf16: create_mask vabs vbrc vcmax vcvt vdiv vload vstore, bf16 f32
+blocks-f16: create_mask vabs vbrc vcmax vcvt vdiv vload vstore, f16 f32
+columns-bf16: create_mask vabs vadd vbrc vcmp vcvt vdiv vgather vinterpret_cast vmax vmin vsel vstore, bf16 f32 ui8
+columns-gathered: create_mask vabs vadd vbrc vcmp vcvt vdiv vgather vinterpret_cast vload vmax vmin vsel vstore, f16 ui8
+columns-f16: create_mask vabs vadd vbrc vcmp vcvt vdiv vinterpret_cast vload vmax vmin vsel vstore, f16 f32 ui8
+rows-bf16: create_mask vabs vbrc vcmax vcvt vdiv vload vstore, bf16 f32
+rows-smooth rows-smooth-small: create_mask vabs vbrc vcmax vcvt vdiv vload vmul vstore, f16 f32
+cast-by-blocks: vbrc vcvt vload vmul vstore, f16 f32
+gated-small: create_group_mask vabs vadd vand vbrc vcmax vcvt vdiv vexp vinterpret_cast vload vmul vshl vshr vstore \
+vsub, bf16 ui8
+gated gated-e5m2: create_mask vabs vadd vand vbrc vcmax vcvt vdiv vexp vinterpret_cast vload vmul vshl vshr vstore \
+vsub, f16 ui8
+asymmetric: create_mask vadd vbrc vci vcvt vgather vload vmul vshr vstore, f32 ui8
+two-widths: create_mask vcvt vload vstore, f32 f16
+pairs: vcvt vinterpret_cast vload vstore, bf16 f4E2M1x2
+pairs-e1m2: vcvt vinterpret_cast vload vstore, bf16 f4E1M2x2
+pairs-from-memory: vcvt vload vstore, bf16x2 f4E1M2x2
+pairs-tail: create_mask vcvt vinterpret_cast vload vstore, bf16 f4E1M2x2
+to-e4m3fn: vcvt vload vstore, f32 f8E4M3FN
+to-e4m3fn-tail: create_mask vcvt vload vstore, f32 f8E4M3FN
+loop: vadd vcvt vload vstore, f16 f32
+low-bytes: vcvt vload vstore, si32 si8
+low-bytes-tail: create_mask vcvt vload vstore, si32 si8
+"""
+"""What operations and elements the published conversion cases of this level use together, by kernel."""
 
 
 def input_of(kernel: Kernel) -> NDArray[np.uint8]:
@@ -52,7 +97,7 @@ def input_of(kernel: Kernel) -> NDArray[np.uint8]:
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_leave_what_their_models_say(name: str) -> None:
     kernel = KERNELS[name]()
-    got, want = run_body(kernel, input_of(kernel), SIZE), blank(SIZE).copy()
+    got, want = run_body(kernel.body, input_of(kernel), SIZE), blank(SIZE).copy()
     for place, codes in kernel.wanted.items():
         want[place : place + codes.nbytes] = as_bytes(codes)
     if name.startswith("gated"):  # an exponential may be off by one unit in the last place
@@ -62,12 +107,24 @@ def test_kernels_leave_what_their_models_say(name: str) -> None:
         assert not wrong.size, (wrong.size, wrong[:8], got[wrong[:8]], want[wrong[:8]])
 
 
+@pytest.mark.parametrize("line", [line for line in COVERED.strip().splitlines() if line])
+def test_published_combinations_are_covered(line: str) -> None:
+    names, _, rest = line.partition(": ")
+    operations, _, elements = rest.partition(", ")
+    for name in names.split():
+        text = KERNELS[name]().body.text(32, 32)
+        used = set(re.findall(r"pto\.vmi\.(\w+) ", text))
+        assert not set(operations.split()) - used - {"create_mask", "create_group_mask"}
+        assert any(each in used for each in ("create_mask", "create_group_mask")) or "create" not in operations
+        assert all(re.search(rf"x(!pto\.)?{element}>", text) for element in elements.split()), elements
+
+
 @pytest.mark.parametrize("name", ["dequantise", "sums", "exponents-f16", "columns-gathered", "two-formats", "loop",
                                   "low-bytes-tail", "asymmetric"])  # fmt: skip
 def test_the_expanded_program_has_the_same_bytes_and_cycles(name: str, tmp_path: Path) -> None:
     kernel = KERNELS[name]()
     program, other = tmp_path / "k.pto", tmp_path / "micro.pto"
-    program.write_text(kernel.text(SIZE, SIZE))
+    program.write_text(kernel.body.text(SIZE, SIZE))
     assert main(["expand", str(program), "-o", str(other), "--quiet"]) == 0
     assert "pto.vmi." not in other.read_text()
     inputs = {"x": input_of(kernel), "y": blank(SIZE)}
@@ -86,6 +143,9 @@ def test_kernels_of_vector_instructions_are_not_expanded_again(tmp_path: Path) -
     assert main(["expand", str(program)]) == 1
 
 
+assert SECOND < THIRD < SIZE
+
+
 PROGRAMS = ROOT / "programs" / "micro" / "logical"
 RNG = np.random.default_rng(29)
 HALVES = (RNG.normal(size=256) * 100).astype(np.float16)
@@ -101,6 +161,14 @@ def quantised(x: NDArray[np.float32]) -> NDArray[np.int8]:
 
 
 CASES = {"dequantise_tail": (HALVES, dequantised), "quantise_int8": (FLOATS, quantised)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outputs_are_those_of_numpy(name: str) -> None:
+    given, model = CASES[name]
+    result = run(PROGRAMS / f"{name}.pto", inputs={"x": given}, args={"scale": 0.25})
+    assert result.outputs["y"].tobytes() == model(given).tobytes()
+    assert not result.loaded.executed.warnings
 
 
 def facts() -> tuple[dict, dict[str, dict[str, str]]]:
@@ -128,19 +196,21 @@ def derived(name: str) -> int:
     return loaded + math.floor(launch + Fraction(1, 2)) + transfer(timing["store"])(stored)
 
 
+@pytest.mark.parametrize("engine", ["fast", "event"])
 @pytest.mark.parametrize("name", CASES)
-def test_samples_and_their_expanded_programs(name: str, tmp_path: Path) -> None:
-    """Outputs are NumPy's, and cycles follow from the facts, on both engines."""
-    sample, micro = PROGRAMS / f"{name}.pto", tmp_path / "micro.pto"
-    assert main(["expand", str(sample), "-o", str(micro), "--quiet"]) == 0
+def test_totals_follow_from_the_facts(name: str, engine: str) -> None:
+    result = run(PROGRAMS / f"{name}.pto", args={"scale": 0.25}, timing_only=True, engine=engine)
+    assert result.cycles == derived(name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_expanded_sample_gives_the_same(name: str, tmp_path: Path) -> None:
+    micro = tmp_path / "micro.pto"
+    assert main(["expand", str(PROGRAMS / f"{name}.pto"), "-o", str(micro), "--quiet"]) == 0
     given, model = CASES[name]
-    for path in (sample, micro):
-        for engine in ("fast", "event"):
-            result = run(path, inputs={"x": given}, args={"scale": 0.25}, engine=engine)
-            assert result.outputs["y"].tobytes() == model(given).tobytes()
-            assert result.cycles == derived(name)
-            assert path == micro or not result.loaded.executed.warnings
-            assert run(path, args={"scale": 0.25}, timing_only=True, engine=engine).cycles == derived(name)
+    result = run(micro, inputs={"x": given}, args={"scale": 0.25})
+    assert result.outputs["y"].tobytes() == model(given).tobytes()
+    assert result.cycles == derived(name)
 
 
 V, H, W, I32, U16, S = (
@@ -358,7 +428,13 @@ def convert(
 ) -> NDArray[np.generic]:  # fmt: skip
     """Run one conversion of `lanes` lanes, with a mask of the first `count`."""
     body = Body()
-    body.store(body.cast(body.load(lanes, src), dst, words, "" if count is None else body.first(count, lanes)))
+    value = body.load(lanes, src)
+    operand, kinds = value, reg(lanes, src)
+    if count is not None:
+        m = body.make(f"pto.vmi.create_mask {body.constant(count)} : index -> {mask(lanes)}")
+        operand, kinds = f"{value}, {m}", f"{kinds}, {mask(lanes)}"
+    result = body.make(f"pto.vmi.vcvt {operand}{words} : {kinds} -> {reg(lanes, dst)}")
+    body.store(result, lanes, dst)
     size = lanes * bits(dst) // 8
     found = run_body(body, as_bytes(codes), -(-size // 32) * 32 + 64)
     assert np.array_equal(found[size:], blank(found.size - size))
@@ -366,7 +442,8 @@ def convert(
 
 
 def dictionary(rnd: str | None, sat: str | None) -> str:
-    return ", ".join(f'{key} = "{word}"' for key, word in (("rounding", rnd), ("saturate", sat)) if word)
+    entries = [f'{key} = "{word}"' for key, word in (("rounding", rnd), ("saturate", sat)) if word]
+    return f" {{{', '.join(entries)}}}" if entries else ""
 
 
 @pytest.mark.parametrize(("src", "dst"), PAIRS)
@@ -437,7 +514,9 @@ def test_four_bits_to_pairs(four: str, count: int | None) -> None:
 def test_older_names(name: str, src: str, dst: str, plain: str | None) -> None:
     codes = sources(src, 200, 3, finite=True)[:128]
     body = Body()
-    body.store(body.op(name, body.load(codes.size, src), to=reg(codes.size, dst)))
+    value = body.load(codes.size, src)
+    result = body.make(f"pto.vmi.{name} {value} : {reg(codes.size, src)} -> {reg(codes.size, dst)}")
+    body.store(result, codes.size, dst)
     got = run_body(body, as_bytes(codes), codes.size * bits(dst) // 8).view(f"<u{bits(dst) // 8}")
     letter = "A" if dst == "hif8" else "R"
     assert [int(code) for code in got] == [expected(int(code), src, dst, letter, plain) for code in codes]
@@ -447,13 +526,18 @@ def test_older_names_read_signless_integers_by_their_own_sign() -> None:
     codes = np.array([0, 1, 127, 128, 200, 255] * 8, np.uint8)
     for name, kind in (("extsi", np.int8), ("extui", np.uint8)):
         body = Body()
-        body.store(body.op(name, body.load(48, "u8" if name == "extsi" else "i8"), to=reg(48, "i32")))
+        value = body.load(48, "u8" if name == "extsi" else "i8")
+        source = reg(48, "u8" if name == "extsi" else "i8")
+        result = body.make(f"pto.vmi.{name} {value} : {source} -> {reg(48, 'i32')}")
+        body.store(result, 48, "i32")
         assert np.array_equal(run_body(body, codes, 192).view(np.int32), codes.view(kind).astype(np.int32))
 
 
 def test_bytes_behind_are_left_alone() -> None:
     body = Body()
-    body.store(body.cast(body.load(40, "f32"), "f16", 'saturate = "SAT"'), OUTPUT + 32)
+    value = body.load(40, "f32")
+    result = body.make(f'pto.vmi.vcvt {value} {{saturate = "SAT"}} : {reg(40, "f32")} -> {reg(40, "f16")}')
+    body.store(result, 40, "f16", byte=OUTPUT + 32)
     got = run_body(body, as_bytes(np.arange(40, dtype=np.float32)), 256)
     assert np.array_equal(got[:32], blank(32))
     assert np.array_equal(got[32:112].view(np.float16), np.arange(40, dtype=np.float16))

@@ -7,20 +7,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-from languages.vmi.vmi_kernels import (
-    OUTPUT,
-    Body,
-    Value,
-    as_bytes,
-    bits,
-    blank,
-    lowered,
-    mask,
-    ptr,
-    reg,
-    run_body,
-    run_text,
-)  # fmt: skip
+from languages.vmi.vmi_kernels import OUTPUT, Body, as_bytes, bits, blank, lowered, mask, ptr, reg, run_body, run_text
 from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
@@ -81,14 +68,13 @@ WIDER = {8: "i32", 16: "f32"}
 
 
 def given(one: Array, other: Array) -> NDArray[np.uint8]:
-    data = np.zeros(2 * FAR, np.uint8)
-    data[: one.nbytes], data[FAR : FAR + other.nbytes] = as_bytes(one), as_bytes(other)
-    return data
+    found = np.zeros(2 * FAR, np.uint8)
+    found[: one.nbytes], found[FAR : FAR + other.nbytes] = as_bytes(one), as_bytes(other)
+    return found
 
 
-def left(body: Body, data: Array, like: Array, args: dict[str, int] | None = None) -> Array:
-    """Return the first bytes of the output as an array of the same size and type as another."""
-    return run_body(body, as_bytes(data), -(-like.nbytes // 32) * 32, args)[: like.nbytes].view(like.dtype)
+def outcome(body: Body, one: Array, other: Array, like: Array) -> Array:
+    return run_body(body, given(one, other), -(-like.nbytes // 32) * 32)[: like.nbytes].view(like.dtype)
 
 
 def same(got: Array, want: Array) -> bool:
@@ -97,25 +83,24 @@ def same(got: Array, want: Array) -> bool:
     return np.array_equal(got.astype(np.float64), want.astype(np.float64), equal_nan=True)
 
 
-def masked(body: Body, lanes: int, count: int | None) -> Value | str:
-    return "" if count is None else body.first(count, lanes)
+def masked(body: Body, lanes: int, count: int | None) -> tuple[str, str]:
+    if count is None:
+        return "", ""
+    m = body.make(f"pto.vmi.create_mask {body.constant(count)} : index -> {mask(lanes)}")
+    return f", {m}", f", {mask(lanes)}"
 
 
-def widened(body: Body, value: Value) -> None:
+def widened(body: Body, value: str, lanes: int, element: str) -> None:
     """Convert a register to 32 bits, so that its lanes stand in containers of as many."""
-    element = value.element
-    if element == "f16":
-        body.cast(value, "f32")
+    if element != "bf16" and bits(element) == 16 and element[0] == "f":
+        body.make(f"pto.vmi.vcvt {value} : {reg(lanes, element)} -> {reg(lanes, 'f32')}")
     elif bits(element) < 32 and element != "bf16":
-        body.cast(value, f"{element[0]}32")
-
-
-def each_of(table: dict[str, tuple[list[str], Callable[..., Array]]]) -> list[tuple[str, str]]:
-    return [(name, element) for name, (elements, _) in table.items() for element in elements]
+        wide = f"{element[0]}32"
+        body.make(f"pto.vmi.vcvt {value} : {reg(lanes, element)} -> {reg(lanes, wide)}")
 
 
 @pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize(("name", "element"), each_of(BINARY))
+@pytest.mark.parametrize(("name", "element"), [(name, each) for name, (kinds, _) in BINARY.items() for each in kinds])
 def test_operations_of_two_registers(name: str, element: str, *, wide: bool) -> None:
     for lanes, count in ((300, None), (64, 40), (7, None)):
         one, other = operands(element, lanes)
@@ -124,22 +109,30 @@ def test_operations_of_two_registers(name: str, element: str, *, wide: bool) -> 
         body = Body()
         a, b = body.load(lanes, element), body.load(lanes, element, byte=FAR)
         if wide:
-            widened(body, a)
-        body.store(body.op(name, a, b, masked(body, lanes, count)))
+            widened(body, a, lanes, element)
+        more, kind = masked(body, lanes, count)
+        v = reg(lanes, element)
+        r = body.make(f"pto.vmi.{name} {a}, {b}{more} : {v}, {v}{kind} -> {v}")
+        body.store(r, lanes, element)
         want = BINARY[name][1](one, other)
-        want[lanes if count is None else count :] = 0
-        assert same(left(body, given(one, other), want), want), (lanes, count)
+        if count is not None:
+            want[count:] = 0
+        assert same(outcome(body, one, other, want), want), (lanes, count)
 
 
-@pytest.mark.parametrize(("name", "element"), each_of(UNARY))
+@pytest.mark.parametrize(("name", "element"), [(name, each) for name, (kinds, _) in UNARY.items() for each in kinds])
 def test_operations_of_one_register(name: str, element: str) -> None:
     for lanes, count in ((300, None), (70, 33)):
         one = np.abs(operands(element, lanes)[0]) if name == "vsqrt" else operands(element, lanes)[0]
         body = Body()
-        body.store(body.op(name, body.load(lanes, element), masked(body, lanes, count)))
+        a = body.load(lanes, element)
+        more, kind = masked(body, lanes, count)
+        v = reg(lanes, element)
+        body.store(body.make(f"pto.vmi.{name} {a}{more} : {v}{kind} -> {v}"), lanes, element)
         want = UNARY[name][1](one)
-        want[lanes if count is None else count :] = 0
-        assert same(left(body, one, want), want), (lanes, count)
+        if count is not None:
+            want[count:] = 0
+        assert same(outcome(body, one, one, want), want), (lanes, count)
 
 
 @pytest.mark.parametrize("element", FLOATS)
@@ -149,22 +142,24 @@ def test_functions_within_one_unit_in_the_last_place(
 ) -> None:  # fmt: skip
     one = np.abs(operands(element, 200)[0]) / np.asarray(4, KINDS[element])
     body = Body()
-    body.store(body.op(name, body.load(200, element)))
+    v = reg(200, element)
+    body.store(body.make(f"pto.vmi.{name} {body.load(200, element)} : {v} -> {v}"), 200, element)
     want = function(one.astype(np.float64)).astype(one.dtype)
-    got = left(body, one, want).astype(np.float64)
+    got = outcome(body, one, one, want).astype(np.float64)
     assert (np.abs(got - want.astype(np.float64)) <= np.spacing(np.abs(want)).astype(np.float64)).all()
 
 
-@pytest.mark.parametrize(("name", "element"), each_of(SCALAR))
+@pytest.mark.parametrize(("name", "element"), [(name, each) for name, (kinds, _) in SCALAR.items() for each in kinds])
 def test_operations_with_a_scalar(name: str, element: str) -> None:
     lanes, number = 130, 3
     one = operands(element, lanes)[0]
     body = Body()
+    a, v = body.load(lanes, element), reg(lanes, element)
     kind = "i16" if name in ("vshls", "vshrs") else element.replace("u", "i")
     scalar = body.constant(f"{number}.0" if element not in INTEGERS else number, kind)
-    body.store(body.op(name, body.load(lanes, element), scalar))
+    body.store(body.make(f"pto.vmi.{name} {a}, {scalar} : {v}, {kind} -> {v}"), lanes, element)
     want = SCALAR[name][1](one, number)
-    assert same(left(body, one, want), want)
+    assert same(outcome(body, one, one, want), want)
 
 
 COMPARED = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
@@ -180,44 +175,52 @@ def test_comparison_governs_selection_and_logic(element: str, word: str) -> None
     other[::5] = one[::5]
     body = Body()
     a, b, v, m = body.load(lanes, element), body.load(lanes, element, byte=FAR), reg(lanes, element), mask(lanes)
-    few = body.first(99, lanes)
-    k = body.make(f'pto.vmi.vcmp {a}, {b}, {few}, "{word}" : {v}, {v}, {m} -> {m}')
-    scalar = body.constant(f"{1}.0" if element not in INTEGERS else 1, element.replace("u", "i"))
-    j = body.op("vcmps", a, scalar, to=m, words=f'cmp_mode = "{word}"')
-    either = body.op("pxor", body.op("pand", body.op("pnot", k), j), k)
-    first = body.op("vsel", a, b, k)
-    body.store(first)
-    body.store(first, OUTPUT + 1024, m=either)
-    true = COMPARED[word](one, other) & (np.arange(lanes) < 99)
+    more, kind = masked(body, lanes, 99)
+    k = body.make(f'pto.vmi.vcmp {a}, {b}{more}, "{word}" : {v}, {v}{kind} -> {m}')
+    zero = body.constant(f"{1}.0" if element not in INTEGERS else 1, element.replace("u", "i"))
+    scalar = element.replace("u", "i")
+    j = body.make(f'pto.vmi.vcmps {a}, {zero} {{cmp_mode = "{word}"}} : {v}, {scalar} -> {m}')
+    n = body.make(f"pto.vmi.pnot {k} : {m} -> {m}")
+    both = body.make(f"pto.vmi.pand {n}, {j} : {m}, {m} -> {m}")
+    either = body.make(f"pto.vmi.pxor {both}, {k} : {m}, {m} -> {m}")
+    first = body.make(f"pto.vmi.vsel {a}, {b}, {k} : {v}, {v}, {m} -> {v}")
+    body.store(first, lanes, element)
+    body.store(first, lanes, element, byte=OUTPUT + 1024, m=either)
+    held = COMPARED[word](one, other) & (np.arange(lanes) < 99)
     also = COMPARED[word](one, np.full_like(one, 1))
-    picked = np.where(true, one, other)
+    want = np.full(512 // one.itemsize * 4, 0xA5A5A5A5, np.uint32).view(one.dtype)
+    picked = np.where(held, one, other)
     got = run_body(body, given(one, other), 2048)
     assert same(got[: one.nbytes].view(one.dtype), picked)
-    stored = (~true & also) ^ true
+    stored = (~held & also) ^ held
     tail = np.full(one.nbytes, 0xA5, np.uint8).view(one.dtype)
     tail[stored] = picked[stored]
     assert as_bytes(tail).tobytes() == got[1024 : 1024 + one.nbytes].tobytes()
+    assert want.size
 
 
 @pytest.mark.parametrize("element", [*INTEGERS, *FLOATS])
 @pytest.mark.parametrize("lanes", [5, 300])
 def test_scalars_and_counts_in_all_lanes(element: str, lanes: int) -> None:
-    number = 3
-    text, scalar = f"{number}.0" if element in FLOATS else number, element.replace("u", "i")
+    v, scalar = reg(lanes, element), element.replace("u", "i")
+    number = body_number = 3
     body = Body()
-    body.store(body.all_lanes(text, lanes, element))
+    s = body.constant(f"{body_number}.0" if element in FLOATS else body_number, scalar)
+    all_lanes = body.make(f"pto.vmi.vbrc {s} : {scalar} -> {v}")
+    body.store(all_lanes, lanes, element)
     want = np.full(lanes, number, KINDS[element])
-    assert same(left(body, want, want), want)
+    assert same(outcome(body, want, want, want), want)
     if element[0] == "u" or element == "i8":
         return
     for order, sign in (("ASC", 1), ("DESC", -1)):
         body = Body()
-        ordinal = body.op("vci", body.constant(text, scalar), to=reg(lanes, element), words=f'order = "{order}"')
+        s = body.constant(f"{number}.0" if element in FLOATS else number, scalar)
+        counted = body.make(f'pto.vmi.vci {s} {{order = "{order}"}} : {scalar} -> {v}')
         if element == "i16":
-            widened(body, ordinal)
-        body.store(ordinal)
+            widened(body, counted, lanes, element)
+        body.store(counted, lanes, element)
         want = (number + sign * np.arange(lanes)).astype(KINDS[element])
-        assert same(left(body, want, want), want)
+        assert same(outcome(body, want, want, want), want)
 
 
 GROUPS = [(64, 8), (128, 8), (256, 8), (512, 8), (256, 1), (512, 2), (1024, 4), (1024, 128), (96, 3), (640, 8),
@@ -234,16 +237,19 @@ def test_groups_are_reduced_and_broadcast(element: str, lanes: int, groups: int,
     if element in ("bf16", "u8"):
         one[np.arange(lanes) % size > 60] = 0
     body = Body()
-    a, m = body.load(lanes, element), ""
+    a, v, slots = body.load(lanes, element), reg(lanes, element), reg(groups, element)
+    more, kind = "", ""
     if count is not None:
-        words = f"num_groups = {groups}, group_size = {size}"
-        m = body.op("create_group_mask", body.constant(count), to=mask(lanes), words=words)
-    words = f"group = {groups}" if groups > 1 else ""
+        words = f"{{num_groups = {groups}, group_size = {size}}}"
+        m = body.make(f"pto.vmi.create_group_mask {body.constant(count)} {words} : index -> {mask(lanes)}")
+        more, kind = f", {m}", f", {mask(lanes)}"
+    words = f"{{group = {groups}}}" if groups > 1 else ""
     step = -(-groups * one.itemsize // 32) * 32
     for number, name in enumerate(("vcadd", "vcmax", "vcmin")):
-        r = body.op(name, a, m, to=reg(groups, element), words=words)
-        body.store(r, OUTPUT + number * step)
-        body.store(body.op("vbrc", r, to=a.kind, words=words), OUTPUT + 4096 + number * 8192)
+        r = body.make(f"pto.vmi.{name} {a}{more} {words} : {v}{kind} -> {slots}")
+        body.store(r, groups, element, byte=OUTPUT + number * step)
+        everywhere = body.make(f"pto.vmi.vbrc {r} {words} : {slots} -> {v}")
+        body.store(everywhere, lanes, element, byte=OUTPUT + 4096 + number * 8192)
     got = run_body(body, as_bytes(one), 4096 + 3 * 8192)
     active = one.reshape(groups, size)[:, : size if count is None else min(count, size)].astype(np.float64)
     wants = (active.sum(axis=1), active.max(axis=1), active.min(axis=1))
@@ -266,7 +272,8 @@ def test_reinterpretation_keeps_the_bytes(one: str, other: str, bytes_: int) -> 
     data = RNG.integers(0, 256, bytes_).astype(np.uint8)
     near, far = bytes_ * 8 // bits(one), bytes_ * 8 // bits(other)
     body = Body()
-    body.store(body.seen_as(body.load(near, one), far, other))
+    r = body.make(f"pto.vmi.vinterpret_cast {body.load(near, one)} : {reg(near, one)} -> {reg(far, other)}")
+    body.store(r, far, other)
     assert np.array_equal(run_body(body, data, bytes_), data)
 
 
@@ -298,7 +305,7 @@ def test_loops_and_conditions_carry_registers_and_masks() -> None:
         f"  scf.yield %twice : {v}",
         f"}} else {{ scf.yield %sum#0 : {v} }}",
     ]
-    body.store(Value.of("%chosen", v))
+    body.store("%chosen", lanes, "f32")
     want = data[0].astype(np.float32)
     want[:50] += data[1:, :50].astype(np.float32).sum(axis=0)
     for flag, factor in ((1, 2), (0, 1)):
@@ -347,11 +354,12 @@ def rows_of(data: NDArray[np.generic], offset: int, lanes: int, groups: int, str
     return np.concatenate([data[offset + g * stride : offset + g * stride + size] for g in range(groups)])
 
 
-def access(body: Body, byte: int, element: str, offset: int, stride: int, *, dynamic: bool) -> tuple[Value, Value]:
-    """A pointer with an offset in brackets, and a stride: constants, or scalar arguments."""
+def access(body: Body, byte: int, element: str, offset: int, stride: int, *, dynamic: bool) -> tuple[str, str]:
+    """A pointer with an offset in brackets, and a stride: constants, or what scalar arguments say."""
+    where, apart = body.constant(offset), body.constant(stride)
     if dynamic:
-        return body.at(byte, element, "%o"), Value.of("%s", "index")
-    return body.at(byte, element, offset), body.constant(stride)
+        where, apart = (f"%{name}" for name in ("o", "s"))
+    return f"{body.pointer(byte, element)}[{where}]", apart
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -365,15 +373,17 @@ def test_rows_that_are_apart(element: str, lanes: int, groups: int, *, dynamic: 
         data = numbers(element, offset + groups * max(stride, 1) + size + 600)
         body = Body("%o: index, %s: index")
         where, apart = access(body, 0, element, offset, stride, dynamic=dynamic)
-        kinds = f"{ptr(element)} -> {reg(lanes, element)}"  # the stride's type may be left out
+        kinds = f"{ptr(element)} -> {reg(lanes, element)}"
         value = body.make(f"pto.vmi.vload {where}, {apart} {{group = {groups}}} : {kinds}")
-        want = rows_of(data, offset, lanes, groups, stride)
+        name, found = element, STORED[element]
         if wide and element != "f32":
-            value = body.cast(value, f"{element[0]}32")
-            want = want.astype(np.int32 if element == "i8" else np.uint32)
-        body.store(value)
-        got = left(body, data, want, {"o": offset, "s": stride})
-        assert np.array_equal(got, want), (offset, stride)
+            name, found = ("i32", np.int32) if element == "i8" else ("u32", np.uint32)
+            value = body.make(f"pto.vmi.vcvt {value} : {reg(lanes, element)} -> {reg(lanes, name)}")
+        body.store(value, lanes, name)
+        want = rows_of(data, offset, lanes, groups, stride).astype(found)
+        args = {"o": offset, "s": stride}
+        got = run_body(body, as_bytes(data), -(-want.nbytes // 32) * 32, args)
+        assert np.array_equal(got[: want.nbytes].view(found), want), (offset, stride)
 
 
 @pytest.mark.parametrize("count", [None, 7, 29])
@@ -388,9 +398,12 @@ def test_rows_stored_apart(element: str, lanes: int, groups: int, count: int | N
         data = numbers(element, lanes)
         body = Body("%o: index, %s: index")
         value = body.load(lanes, element)
-        m = masked(body, lanes, count)
+        more, kind = masked(body, lanes, count)
         where, apart = access(body, OUTPUT, element, offset, stride, dynamic=dynamic)
-        body.put(value, where, apart, m, words=f"group = {groups}")
+        body.line(
+            f"pto.vmi.vstore {value}, {where}, {apart}{more} {{group = {groups}}} : "
+            f"{reg(lanes, element)}, {ptr(element)}{kind}"
+        )
         total = -(-(offset + groups * stride + size + 64) * data.itemsize // 32) * 32
         want = blank(total).copy()
         elements = want.view(STORED[element])
@@ -407,8 +420,8 @@ def test_continuous_rows_anywhere(element: str, lanes: int, offset: int) -> None
     kind = STORED.get(element, np.int64)
     data = DRAWN.integers(0, 100, lanes + offset).astype(kind)
     body = Body()
-    body.store(body.load(lanes, element, offset=offset, words='dist_mode = "continuous"'))
-    body.store(body.load(lanes, element), offset=lanes + offset)
+    body.store(body.load(lanes, element, offset=offset, words=' {dist_mode = "continuous"}'), lanes, element)
+    body.store(body.load(lanes, element), lanes, element, offset=lanes + offset)
     size = (2 * lanes + offset) * data.itemsize
     elements = run_body(body, as_bytes(data), -(-size // 32) * 32)[:size].view(kind)
     assert np.array_equal(elements[:lanes], data[offset:])
@@ -423,9 +436,12 @@ def test_unpacking_loads_extend_by_zero(near: str, far: str, lanes: int, offset:
     size = int(far[1:]) // 8
     data = DRAWN.integers(0, 256**size, lanes + offset).astype(f"<u{size}")
     body = Body()
-    body.store(body.op("vload", body.at(0, far, offset), to=reg(lanes, near), words='dist_mode = "unpack"'))
+    where = f"{body.pointer(0, far)}[{body.constant(offset)}]"
+    value = body.make(f'pto.vmi.vload {where} {{dist_mode = "unpack"}} : {ptr(far)} -> {reg(lanes, near)}')
+    body.store(value, lanes, near)
     want = data[offset:].astype(f"<u{int(near[1:]) // 8}")
-    assert np.array_equal(left(body, data, want), want)
+    got = run_body(body, as_bytes(data), -(-want.nbytes // 32) * 32)
+    assert np.array_equal(got[: want.nbytes].view(want.dtype), want)
 
 
 @pytest.mark.parametrize("groups", [None, 1, 4, 20, 100])
@@ -434,12 +450,16 @@ def test_unpacking_loads_extend_by_zero(near: str, far: str, lanes: int, offset:
 def test_one_element_in_all_lanes(element: str, groups: int | None, stride: int | None) -> None:
     lanes, data = 300, numbers(element, 400)
     body = Body()
-    words = 'dist_mode = "brc"' if groups is None else f'dist_mode = "brc", group = {groups}'
-    apart = "" if groups is None or stride is None else body.constant(stride)
-    body.store(body.op("vload", body.at(0, element, 5), apart, to=reg(lanes, element), words=words))
+    where, words = f"{body.pointer(0, element)}[{body.constant(5)}]", '{dist_mode = "brc"}'
+    if groups is not None:
+        where += "" if stride is None else f", {body.constant(stride)}"
+        words = f'{{dist_mode = "brc", group = {groups}}}'
+    value = body.make(f"pto.vmi.vload {where} {words} : {ptr(element)} -> {reg(lanes, element)}")
+    body.store(value, lanes, element)
     slots = [data[5 + g * (1 if stride is None else stride)] for g in range(groups or 1)]
     want = np.repeat(np.array(slots, data.dtype), lanes // (groups or 1))
-    assert np.array_equal(left(body, data, want), want)
+    got = run_body(body, as_bytes(data), -(-want.nbytes // 32) * 32)
+    assert np.array_equal(got[: want.nbytes].view(want.dtype), want)
 
 
 @pytest.mark.parametrize("stride", [1, 2, 5])
@@ -450,12 +470,15 @@ def test_blocks(stride: int, count: int | None, *, wide: bool) -> None:
     lanes, data = 160, numbers("u16", 160 * stride)
     body = Body()
     apart = body.constant(stride, "i16")
-    value = body.op("vload", body.at(0, "u16"), apart, to=reg(lanes, "u16"))
+    where = f"{body.pointer(0, 'u16')}[{body.constant(0)}]"
+    value = body.make(f"pto.vmi.vload {where}, {apart} : {ptr('u16')}, i16 -> {reg(lanes, 'u16')}")
     if wide:
-        value = body.cast(body.cast(value, "u32"), "u16", 'saturate = "NOSAT"')
-    m = masked(body, lanes, count)
-    where, kinds = body.at(OUTPUT, "u16", 16), f"{value.kind}, {ptr('u16')}"
-    body.line(f"pto.vmi.vstore {value}, {where}, {apart}{f', {m} : {kinds}, {m.kind}' if m else f' : {kinds}'}")
+        value = body.make(f"pto.vmi.vcvt {value} : {reg(lanes, 'u16')} -> {reg(lanes, 'u32')}")
+        words = '{saturate = "NOSAT"}'
+        value = body.make(f"pto.vmi.vcvt {value} {words} : {reg(lanes, 'u32')} -> {reg(lanes, 'u16')}")
+    more, kind = masked(body, lanes, count)
+    where = f"{body.pointer(OUTPUT, 'u16')}[{body.constant(16)}]"
+    body.line(f"pto.vmi.vstore {value}, {where}, {apart}{more} : {reg(lanes, 'u16')}, {ptr('u16')}{kind}")
     want = blank(32 * (10 * stride + 2)).copy()
     for lane in range(lanes if count is None else count):
         place = lane // 16 * 16 * stride + lane % 16
@@ -471,14 +494,19 @@ def test_gathers(element: str, index: str, count: int | None) -> None:
     data = numbers(element, 512)
     places = DRAWN.integers(0, 500, lanes).astype(f"<u{int(index[1:]) // 8}")
     body = Body()
-    named, m = body.load(lanes, index, byte=16384), masked(body, lanes, count)
-    body.store(body.op("vgather", body.at(0, element, 8), named, m, to=reg(lanes, element)))
+    named = body.load(lanes, index, byte=16384)
+    more, kind = masked(body, lanes, count)
+    where = f"{body.pointer(0, element)}[{body.constant(8)}]"
+    kinds = f"{ptr(element)}, {reg(lanes, index)}{kind} -> {reg(lanes, element)}"
+    value = body.make(f"pto.vmi.vgather {where}, {named}{more} : {kinds}")
+    body.store(value, lanes, element)
     given = np.zeros(16384 + 4 * lanes, np.uint8)
     given[: data.nbytes] = as_bytes(data)
     given[16384 : 16384 + places.nbytes] = as_bytes(places)
     want = data[8 + places.astype(np.int64)].copy()
     want[lanes if count is None else count :] = 0
-    assert np.array_equal(left(body, given, want), want)
+    got = run_body(body, given, -(-want.nbytes // 32) * 32)
+    assert np.array_equal(got[: want.nbytes].view(want.dtype), want)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -487,17 +515,17 @@ def test_gathers(element: str, index: str, count: int | None) -> None:
 def test_masks_of_lanes_and_of_groups(lanes: int, groups: int | None, count: int, *, dynamic: bool) -> None:
     """On 8, 16, 32 and 64 bits: the mask of a store, from a number of the text or of an argument."""
     body, size = Body("%n: index"), lanes // (groups or 1)
-    number = Value.of("%n", "index") if dynamic else body.constant(count)
+    number = "%n" if dynamic else body.constant(count)
     name, words = "create_mask", ""
     if groups is not None:
-        name, words = "create_group_mask", f"num_groups = {groups}, group_size = {size}"
-    m = body.op(name, number, to=mask(lanes), words=words)
+        name, words = "create_group_mask", f" {{num_groups = {groups}, group_size = {size}}}"
+    m = body.make(f"pto.vmi.{name} {number}{words} : index -> {mask(lanes)}")
     data = np.arange(1, 2 * lanes + 1) % 100
     given, want, place = np.zeros(65536, np.uint8), blank(65536).copy(), 0
     for element, kind in (("i8", np.int8), ("i16", np.int16), ("f32", np.float32), ("i64", np.int64)):
         codes = data[:lanes].astype(kind)
         given[place : place + codes.nbytes] = as_bytes(codes)
-        body.store(body.load(lanes, element, byte=place), OUTPUT + place, m=m)
+        body.store(body.load(lanes, element, byte=place), lanes, element, byte=OUTPUT + place, m=m)
         active = np.arange(lanes) % size < count
         want[place : place + codes.nbytes].view(kind)[active] = codes[active]
         place += 16384
@@ -507,7 +535,9 @@ def test_masks_of_lanes_and_of_groups(lanes: int, groups: int | None, count: int
 def test_pairs_count_in_elements_of_their_pointer() -> None:
     data = np.arange(256, dtype=np.uint16)
     body = Body()
-    body.store(body.op("vload", body.at(0, "bf16", 32), to=reg(70, "bf16_pair")), offset=8)
+    where = f"{body.pointer(0, 'bf16')}[{body.constant(32)}]"
+    value = body.make(f"pto.vmi.vload {where} : {ptr('bf16')} -> {reg(70, 'bf16_pair')}")
+    body.store(value, 70, "bf16_pair", offset=8)
     got = run_body(body, as_bytes(data), 512).view(np.uint16)
     assert np.array_equal(got[16 : 16 + 140], data[32 : 32 + 140])
 
@@ -521,7 +551,9 @@ def test_stores_of_wider_integers_write_their_low_bits(wide: str, narrow: str, o
     kept = np.dtype(f"u{int(narrow[1:]) // 8}")
     data = DRAWN.integers(0, 1 << 8 * held.itemsize, lanes, dtype=np.uint64).astype(held)
     body = Body()
-    body.put(body.load(lanes, wide), body.at(OUTPUT, narrow, offset))
+    value = body.load(lanes, wide)
+    where = f"{body.pointer(OUTPUT, narrow)}[{body.constant(offset)}]"
+    body.line(f"pto.vmi.vstore {value}, {where} : {reg(lanes, wide)}, {ptr(narrow)}")
     got = run_body(body, as_bytes(data), 512).view(kept)
     want = blank(512).view(kept)
     want[offset : offset + lanes] = data.astype(kept)
@@ -532,9 +564,11 @@ def test_stores_of_wider_integers_write_their_low_bits(wide: str, narrow: str, o
 @pytest.mark.parametrize("sign", [":", ":  ->"])
 def test_patterns_and_older_names_of_accesses(pattern: str, count: int, sign: str) -> None:
     data, body = numbers("f32", 96), Body()
-    value = body.op("load", body.at(0, "f32"), to=reg(96, "f32"))
+    where = f"{body.pointer(0, 'f32')}[{body.constant(0)}]"
+    value = body.make(f"pto.vmi.load {where} : {ptr('f32')} -> {reg(96, 'f32')}")
     m = body.make(f'pto.vmi.pset "{pattern}" {sign} {mask(96)}')
-    body.line(f"pto.vmi.store {value}, {body.at(OUTPUT, 'f32')}, {m} : {value.kind}, {ptr('f32')}, {mask(96)}")
+    where = f"{body.pointer(OUTPUT, 'f32')}[{body.constant(0)}]"
+    body.line(f"pto.vmi.store {value}, {where}, {m} : {reg(96, 'f32')}, {ptr('f32')}, {mask(96)}")
     want = blank(384).view(np.float32)
     want[:count] = data[:count]
     assert np.array_equal(run_body(body, as_bytes(data), 384), want.view(np.uint8))

@@ -46,29 +46,6 @@ def ptr(element: str) -> str:
     return f"!pto.ptr<{SPELLED[element]}, ub>"
 
 
-class Value(str):
-    """The name of a value in a program, with its type."""
-
-    kind: str
-
-    @classmethod
-    def of(cls, name: str, kind: str) -> Value:
-        value = cls(name)
-        value.kind = kind
-        return value
-
-    @property
-    def lanes(self) -> int:
-        return int(self.kind.partition("<")[2].partition("x")[0])
-
-    @property
-    def element(self) -> str:
-        return NAMES[self.kind.partition("x")[2][:-1]]
-
-
-NAMES = {spelling: name for name, spelling in SPELLED.items()}
-
-
 class Body:
     """Text of a vecscope, with pointers and constants before it."""
 
@@ -80,61 +57,32 @@ class Body:
         self._number += 1
         return f"%t{self._number}"
 
-    def constant(self, value: float | str, kind: str = "index") -> Value:
+    def constant(self, value: float | str, kind: str = "index") -> str:
         name = self.fresh()
         self.before.append(f"{name} = arith.constant {value} : {kind}")
-        return Value.of(name, kind)
+        return name
 
-    def pointer(self, byte: int, element: str) -> Value:
+    def pointer(self, byte: int, element: str) -> str:
         name = self.fresh()
         self.before.append(f"{name} = pto.castptr {self.constant(byte, 'i64')} : i64 -> {ptr(element)}")
-        return Value.of(name, ptr(element))
-
-    def at(self, byte: int, element: str, offset: int | str = 0) -> Value:
-        """Return a pointer with an offset in brackets."""
-        pointer = self.pointer(byte, element)
-        return Value.of(f"{pointer}[{self.constant(offset) if isinstance(offset, int) else offset}]", pointer.kind)
+        return name
 
     def line(self, text: str) -> None:
         self.inside.append(text)
 
-    def make(self, text: str) -> Value:
-        """Add a statement whose text ends with the type of its result; return the result."""
+    def make(self, text: str) -> str:
         name = self.fresh()
         self.line(f"{name} = {text}")
-        return Value.of(name, text.rpartition("-> ")[2])
+        return name
 
-    def op(self, name: str, *operands: Value | str, to: str = "", words: str = "") -> Value:
-        """Add an operation on the operands that are not empty; its result has the type of the first, or `to`."""
-        values = [value for value in operands if isinstance(value, Value)]
-        kinds = ", ".join(value.kind for value in values)
-        words = f" {{{words}}}" if words else ""
-        return self.make(f"pto.vmi.{name} {', '.join(values)}{words} : {kinds} -> {to or values[0].kind}")
+    def load(self, lanes: int, element: str, byte: int = 0, offset: int = 0, words: str = "") -> str:
+        where = f"{self.pointer(byte, element)}[{self.constant(offset)}]"
+        return self.make(f"pto.vmi.vload {where}{words} : {ptr(element)} -> {reg(lanes, element)}")
 
-    def first(self, count: int, lanes: int) -> Value:
-        """Return the mask of the first lanes."""
-        return self.op("create_mask", self.constant(count), to=mask(lanes))
-
-    def all_lanes(self, number: float | str, lanes: int, element: str) -> Value:
-        return self.op("vbrc", self.constant(number, element.replace("u", "i")), to=reg(lanes, element))
-
-    def cast(self, value: Value, element: str, words: str = "", m: Value | str = "") -> Value:
-        return self.op("vcvt", value, m, to=reg(value.lanes, element), words=words)
-
-    def seen_as(self, value: Value, lanes: int, element: str) -> Value:
-        return self.op("vinterpret_cast", value, to=reg(lanes, element))
-
-    def load(self, lanes: int, element: str, byte: int = 0, offset: int = 0, words: str = "") -> Value:
-        return self.op("vload", self.at(byte, element, offset), to=reg(lanes, element), words=words)
-
-    def store(self, value: Value, byte: int = OUTPUT, offset: int = 0, m: Value | str = "") -> None:
-        self.put(value, self.at(byte, value.element, offset), m)
-
-    def put(self, *operands: Value | str, words: str = "") -> None:
-        """Add a store of the first operand."""
-        values = [value for value in operands if isinstance(value, Value)]
-        kinds = ", ".join(value.kind for value in values if value.kind != "index")
-        self.line(f"pto.vmi.vstore {', '.join(values)}{f' {{{words}}}' if words else ''} : {kinds}")
+    def store(self, value: str, lanes: int, element: str, byte: int = OUTPUT, offset: int = 0, m: str = "") -> None:
+        where = f"{self.pointer(byte, element)}[{self.constant(offset)}]"
+        more, kind = (f", {m}", f", {mask(lanes)}") if m else ("", "")
+        self.line(f"pto.vmi.vstore {value}, {where}{more} : {reg(lanes, element)}, {ptr(element)}{kind}")
 
     def text(self, given: int, taken: int) -> str:
         """The program that loads so many bytes of %x and of %y, and stores those of %y."""
@@ -214,23 +162,42 @@ SECOND, THIRD = 16384, 32768
 
 
 @dataclass
-class Kernel(Body):
-    """A body, its input bytes by place, and what it leaves by place."""
+class Kernel:
+    """A body, its input bytes by place, what it leaves by place, and within how many units in the last place."""
 
+    body: Body = field(default_factory=Body)
     given: dict[int, Array] = field(default_factory=dict)
     wanted: dict[int, Array] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        Body.__init__(self)
+    def cast(self, value: str, lanes: int, src: str, dst: str, words: str = "") -> str:
+        if src == dst:
+            return value
+        dictionary = f" {{{words}}}" if words else ""
+        return self.body.make(f"pto.vmi.vcvt {value}{dictionary} : {reg(lanes, src)} -> {reg(lanes, dst)}")
 
-    def groups(self, name: str, value: Value, lanes: int, groups: int, m: Value | str = "") -> Value:
-        count = lanes if name == "vbrc" else groups
-        return self.op(name, value, m, to=reg(count, value.element), words=f"group = {groups}")
+    def two(self, name: str, a: str, b: str, lanes: int, element: str, m: str = "") -> str:
+        v, more, kind = reg(lanes, element), f", {m}" if m else "", f", {mask(lanes)}" if m else ""
+        return self.body.make(f"pto.vmi.{name} {a}, {b}{more} : {v}, {v}{kind} -> {v}")
 
-    def widened(self, lanes: int, element: str, byte: int = 0, offset: int = 0) -> Value:
-        """Load a register and convert it to f32."""
-        value = self.load(lanes, element, byte, offset)
-        return value if element == "f32" else self.cast(value, "f32")
+    def one(self, name: str, a: str, lanes: int, element: str) -> str:
+        v = reg(lanes, element)
+        return self.body.make(f"pto.vmi.{name} {a} : {v} -> {v}")
+
+    def all_lanes(self, number: float | str, lanes: int, element: str) -> str:
+        scalar = element.replace("u", "i")
+        return self.body.make(f"pto.vmi.vbrc {self.body.constant(number, scalar)} : {scalar} -> {reg(lanes, element)}")
+
+    def groups(self, name: str, value: str, lanes: int, groups: int, element: str, m: str = "") -> str:
+        one, other = (groups, lanes) if name == "vbrc" else (lanes, groups)
+        more, kind = (f", {m}", f", {mask(lanes)}") if m else ("", "")
+        kinds = f"{reg(one, element)}{kind} -> {reg(other, element)}"
+        return self.body.make(f"pto.vmi.{name} {value}{more} {{group = {groups}}} : {kinds}")
+
+    def seen_as(self, value: str, one: tuple[int, str], other: tuple[int, str]) -> str:
+        return self.body.make(f"pto.vmi.vinterpret_cast {value} : {reg(*one)} -> {reg(*other)}")
+
+    def first(self, count: int, lanes: int) -> str:
+        return self.body.make(f"pto.vmi.create_mask {self.body.constant(count)} : index -> {mask(lanes)}")
 
 
 def random(element: str, count: int, scale: float = 4.0) -> Array:
@@ -252,8 +219,8 @@ def dequantised(src: str, lanes: int, count: int) -> Kernel:
     """f16 or bf16 to f32 times a scale in all lanes, the first lanes only."""
     k, x = Kernel(), random(src, lanes)
     m = k.first(count, lanes)
-    wide = k.widened(lanes, src)
-    k.store(k.op("vmul", wide, k.all_lanes(0.75, lanes, "f32"), m), m=m)
+    wide = k.cast(k.body.load(lanes, src), lanes, src, "f32")
+    k.body.store(k.two("vmul", wide, k.all_lanes(0.75, lanes, "f32"), lanes, "f32", m), lanes, "f32", m=m)
     k.given[0], k.wanted[0] = x, (x.astype(np.float32) * np.float32(0.75))[:count]
     return k
 
@@ -263,7 +230,7 @@ def narrowed(src: str, dst: str, lanes: int, count: int | None, words: str, mode
     k = Kernel()
     x = random(src, lanes) if src[0] in "iu" else random(src, lanes, 300.0)
     m = "" if count is None else k.first(count, lanes)
-    k.store(k.cast(k.load(lanes, src), dst, words), m=m)
+    k.body.store(k.cast(k.body.load(lanes, src), lanes, src, dst, words), lanes, dst, m=m)
     k.given[0], k.wanted[0] = x, model(x)[:count]
     return k
 
@@ -274,18 +241,21 @@ def pairs_of_four_bits(dst: str, lanes: int, count: int | None, *, seen: bool) -
     grid = np.array([0, 0.5, 1, 1.5, -0.5, -1.5, -1, 100 if dst == "e2m1" else 1], np.float32)
     codes = {"e2m1": [0, 1, 2, 3, 9, 11, 10, 7], "e1m2": [0, 2, 4, 6, 10, 14, 12, 4]}[dst]
     picked = RNG.integers(0, 8, 2 * lanes)
-    pair = k.seen_as(k.load(2 * lanes, "bf16"), lanes, "bf16_pair") if seen else k.load(lanes, "bf16_pair")
+    x = grid[picked].astype(ml_dtypes.bfloat16)
+    pair = k.body.load(lanes, "bf16_pair") if not seen else k.seen_as(
+        k.body.load(2 * lanes, "bf16"), (2 * lanes, "bf16"), (lanes, "bf16_pair")
+    )  # fmt: skip
     m = "" if count is None else k.first(count, lanes)
-    k.store(k.cast(pair, dst, 'rounding = "R"'), m=m)
+    k.body.store(k.cast(pair, lanes, "bf16_pair", dst, 'rounding = "R"'), lanes, dst, m=m)
     nibbles = np.array(codes, np.uint8)[picked]
-    k.given[0], k.wanted[0] = grid[picked].astype(ml_dtypes.bfloat16), (nibbles[::2] | nibbles[1::2] << 4)[:count]
+    k.given[0], k.wanted[0] = x, (nibbles[::2] | nibbles[1::2] << 4)[:count]
     return k
 
 
 def four_bits_to_pairs(src: str, lanes: int, count: int) -> Kernel:
     k, x = Kernel(), RNG.integers(0, 256, lanes).astype(np.uint8)
     m = k.first(count, lanes)
-    k.store(k.cast(k.load(lanes, src), "bf16_pair"), m=m)
+    k.body.store(k.cast(k.body.load(lanes, src), lanes, src, "bf16_pair"), lanes, "bf16_pair", m=m)
     grid = {"e1m2": [0.0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75], "e2m1": [0.0, 0.5, 1, 1.5, 2, 3, 4, 6]}[src]
     numbers = np.array([*grid, *(-each for each in grid)], np.float32)
     k.given[0] = x
@@ -296,9 +266,11 @@ def four_bits_to_pairs(src: str, lanes: int, count: int) -> Kernel:
 def reduced_and_narrowed(lanes: int, groups: int) -> Kernel:
     """f32 to e4m3fn, and the sum of every group beside it; whole numbers."""
     k, x = Kernel(), RNG.integers(-9, 9, lanes).astype(np.float32)
-    m, v = k.first(lanes, lanes), k.load(lanes, "f32")
-    k.store(k.groups("vcadd", v, lanes, groups, m), OUTPUT + THIRD, m=k.first(groups, groups))
-    k.store(k.cast(v, "e4m3fn", SAT))
+    m, v = k.first(lanes, lanes), k.body.load(lanes, "f32")
+    k.body.store(
+        k.groups("vcadd", v, lanes, groups, "f32", m), groups, "f32", byte=OUTPUT + THIRD, m=k.first(groups, groups)
+    )
+    k.body.store(k.cast(v, lanes, "f32", "e4m3fn", SAT), lanes, "e4m3fn")
     k.given[0] = x
     k.wanted = {0: saturated(x, "e4m3fn"), THIRD: x.reshape(groups, -1).sum(axis=1)}
     return k
@@ -307,17 +279,19 @@ def reduced_and_narrowed(lanes: int, groups: int) -> Kernel:
 def sums_in_all_lanes(lanes: int, groups: int, *, narrow_first: bool) -> Kernel:
     """The sums of groups, back in all lanes of them; as f16, narrowed before they are spread or after a product."""
     k, x = Kernel(), RNG.integers(-9, 9, lanes).astype(np.float32)
-    m, v = k.first(lanes, lanes), k.load(lanes, "f32")
-    sums, slots = k.groups("vcadd", v, lanes, groups, m), x.reshape(groups, -1).sum(axis=1)
+    m, v = k.first(lanes, lanes), k.body.load(lanes, "f32")
+    sums, slots = k.groups("vcadd", v, lanes, groups, "f32", m), x.reshape(groups, -1).sum(axis=1)
     spread = np.repeat(slots, lanes // groups)
-    k.given[0] = x
     if narrow_first:
-        k.store(k.groups("vbrc", k.cast(sums, "f16", SAT), lanes, groups))
+        short = k.cast(sums, groups, "f32", "f16", SAT)
+        k.body.store(k.groups("vbrc", short, lanes, groups, "f16"), lanes, "f16")
         k.wanted[0] = spread.astype(np.float16)
     else:
-        k.store(k.cast(k.op("vmul", v, k.groups("vbrc", sums, lanes, groups)), "f16", SAT))
-        k.store(sums, OUTPUT + THIRD)
+        product = k.two("vmul", v, k.groups("vbrc", sums, lanes, groups, "f32"), lanes, "f32")
+        k.body.store(k.cast(product, lanes, "f32", "f16", SAT), lanes, "f16")
+        k.body.store(sums, groups, "f32", byte=OUTPUT + THIRD)
         k.wanted = {0: (x * spread).astype(np.float16), THIRD: slots}
+    k.given[0] = x
     return k
 
 
@@ -327,13 +301,17 @@ def sums_of_two_formats(lanes: int, groups: int, stride: int) -> Kernel:
     x = RNG.integers(-4, 5, groups * stride).astype(np.float16)
     y = RNG.integers(-4, 5, groups * stride).astype(KINDS["e4m3fn"])
     k.given = {0: x, SECOND: y}
-    apart, by_group = k.constant(stride), f"group = {groups}"
-    f16, f8 = (
-        k.cast(k.op("vload", k.at(byte, element), apart, to=reg(lanes, element), words=by_group), "f32")
-        for byte, element in ((0, "f16"), (SECOND, "e4m3fn"))
-    )
-    sums = k.groups("vbrc", k.groups("vcadd", f16, lanes, groups, k.first(lanes, lanes)), lanes, groups)
-    k.put(k.op("vmul", f8, sums), k.at(OUTPUT, "f32"), apart, words=by_group)
+    apart, zero = k.body.constant(stride), k.body.constant(0)
+    wide = []
+    for byte, element in ((0, "f16"), (SECOND, "e4m3fn")):
+        where = f"{k.body.pointer(byte, element)}[{zero}], {apart} {{group = {groups}}}"
+        v = k.body.make(f"pto.vmi.vload {where} : {ptr(element)} -> {reg(lanes, element)}")
+        wide.append(k.cast(v, lanes, element, "f32"))
+    m = k.first(lanes, lanes)
+    sums = k.groups("vbrc", k.groups("vcadd", wide[0], lanes, groups, "f32", m), lanes, groups, "f32")
+    r = k.two("vmul", wide[1], sums, lanes, "f32")
+    where = f"{k.body.pointer(OUTPUT, 'f32')}[{zero}], {apart} {{group = {groups}}}"
+    k.body.line(f"pto.vmi.vstore {r}, {where} : {reg(lanes, 'f32')}, {ptr('f32')}")
     rows, others = (each.reshape(groups, stride)[:, :size].astype(np.float32) for each in (x, y))
     want = np.full((groups, stride), 0xA5A5A5A5, np.uint32)
     want[:, :size] = (others * rows.sum(axis=1)[:, None]).astype(np.float32).view(np.uint32)
@@ -347,13 +325,16 @@ def scaled_by_powers(src: str, dst: str, lanes: int, groups: int) -> Kernel:
     x = random(src, lanes, 2.0)
     e = RNG.integers(120, 135, groups).astype(np.uint8)
     k.given = {0: as_bytes(x), SECOND: e}
-    v = k.cast(k.seen_as(k.load(lanes, "u8"), lanes, src), "f32")
+    v = k.cast(k.seen_as(k.body.load(lanes, "u8"), (lanes, "u8"), (lanes, src)), lanes, src, "f32")
     near, whole, by = ("f32", "u32", 23) if dst == "f32" else ("bf16", "u16", 7)
-    raw = k.op("vload", k.at(SECOND, "u8"), to=reg(groups, whole), words='dist_mode = "unpack"')
-    scale = k.seen_as(k.op("vshl", raw, k.all_lanes(by, groups, whole)), groups, near)
+    where = f"{k.body.pointer(SECOND, 'u8')}[{k.body.constant(0)}]"
+    raw = k.body.make(f'pto.vmi.vload {where} {{dist_mode = "unpack"}} : {ptr("u8")} -> {reg(groups, whole)}')
+    shifted = k.two("vshl", raw, k.all_lanes(by, groups, whole), groups, whole)
+    scale = k.seen_as(shifted, (groups, whole), (groups, near))
     if near == "bf16":
-        v = k.cast(v, "bf16", SAT)
-    k.store(k.op("vmul", v, k.groups("vbrc", scale, lanes, groups)))
+        v = k.cast(v, lanes, "f32", "bf16", SAT)
+    r = k.two("vmul", v, k.groups("vbrc", scale, lanes, groups, near), lanes, near)
+    k.body.store(r, lanes, near)
     powers = np.repeat(2.0 ** (e.astype(np.float64) - 127), lanes // groups)
     k.wanted[0] = (x.astype(np.float64) * powers).astype(KINDS[near])
     return k
@@ -363,11 +344,12 @@ def quantised_by_blocks(src: str, lanes: int, groups: int) -> Kernel:
     """Every group divided by its greatest magnitude over 448, to e4m3fn; the scales beside it."""
     k, x = Kernel(), random(src, lanes)
     m = k.first(lanes, lanes)
-    v = k.widened(lanes, src)
-    top = k.groups("vcmax", k.op("vabs", v), lanes, groups, m)
-    scale = k.op("vdiv", top, k.all_lanes("448.0", groups, "f32"))
-    k.store(scale, OUTPUT + THIRD, m=k.first(groups, groups))
-    k.store(k.cast(k.op("vdiv", v, k.groups("vbrc", scale, lanes, groups)), "e4m3fn", SAT))
+    v = k.cast(k.body.load(lanes, src), lanes, src, "f32")
+    top = k.groups("vcmax", k.one("vabs", v, lanes, "f32"), lanes, groups, "f32", m)
+    scale = k.two("vdiv", top, k.all_lanes("448.0", groups, "f32"), groups, "f32")
+    k.body.store(scale, groups, "f32", byte=OUTPUT + THIRD, m=k.first(groups, groups))
+    r = k.two("vdiv", v, k.groups("vbrc", scale, lanes, groups, "f32"), lanes, "f32")
+    k.body.store(k.cast(r, lanes, "f32", "e4m3fn", SAT), lanes, "e4m3fn")
     wide = x.astype(np.float32).reshape(groups, -1)
     scales = np.abs(wide).max(axis=1) / np.float32(448)
     k.given[0] = x
@@ -382,34 +364,34 @@ def quantised_by_exponents(src: str, dst: str, lanes: int, groups: int, *, gated
     """
     k, x = Kernel(), random(src, lanes)
     k.given[0] = x
-    v = k.widened(lanes, src)
+    v = k.cast(k.body.load(lanes, src), lanes, src, "f32")
     wide = x.astype(np.float32)
     if gated:
         y = random(src, lanes)
         k.given[SECOND] = y
-        other = k.widened(lanes, src, SECOND)
-        grown = k.op("vexp", k.op("vsub", k.all_lanes("0.0", lanes, "f32"), v))
-        v = k.op("vmul", k.op("vdiv", v, k.op("vadd", grown, k.all_lanes("1.0", lanes, "f32"))), other)
-        exponential = np.exp(-wide.astype(np.float64)).astype(np.float32)
-        wide = (wide / (np.float32(1) + exponential)) * y.astype(np.float32)
+        other = k.cast(k.body.load(lanes, src, byte=SECOND), lanes, src, "f32")
+        minus = k.two("vsub", k.all_lanes("0.0", lanes, "f32"), v, lanes, "f32")
+        one = k.two("vadd", k.one("vexp", minus, lanes, "f32"), k.all_lanes("1.0", lanes, "f32"), lanes, "f32")
+        v = k.two("vmul", k.two("vdiv", v, one, lanes, "f32"), other, lanes, "f32")
+        grown = np.exp(-wide.astype(np.float64)).astype(np.float32)
+        wide = (wide / (np.float32(1) + grown)) * y.astype(np.float32)
     size, room = lanes // groups, {"e4m3fn": 8, "e5m2": 15}[dst]
-    words = f"num_groups = {groups}, group_size = {size}"
-    every = k.op("create_group_mask", k.constant(size), to=mask(lanes), words=words)
-    top = k.groups("vcmax", k.op("vabs", v), lanes, groups, every)
-    exponent = k.op("vand", k.seen_as(top, groups, "u32"), k.all_lanes(0x7F800000, groups, "u32"))
-    biased = k.op("vshr", exponent, k.all_lanes(23, groups, "u32"))
-    shared = k.op("vsub", biased, k.all_lanes(room, groups, "u32"))
-    ordinal = k.op("vci", k.constant(0, "i32"), to=reg(groups, "i32"))
-    below = k.make(
-        f'pto.vmi.vcmp {ordinal}, {k.all_lanes(1 << 20, groups, "i32")}, "lt" : {ordinal.kind}, {ordinal.kind} '
-        f"-> {mask(groups)}"
-    )
-    shared = k.op("vsel", shared, k.all_lanes(0, groups, "u32"), below)
-    k.store(k.cast(shared, "u8", SAT), OUTPUT + THIRD, m=k.first(groups, groups))
-    inverse = k.op("vsub", k.all_lanes(254, groups, "u32"), shared)
-    bits = k.op("vshl", inverse, k.all_lanes(23, groups, "u32"))
-    power = k.groups("vbrc", k.seen_as(bits, groups, "f32"), lanes, groups)
-    k.store(k.cast(k.op("vmul", v, power), dst, SAT))
+    words = f"{{num_groups = {groups}, group_size = {size}}}"
+    every = k.body.make(f"pto.vmi.create_group_mask {k.body.constant(size)} {words} : index -> {mask(lanes)}")
+    top = k.groups("vcmax", k.one("vabs", v, lanes, "f32"), lanes, groups, "f32", every)
+    raw = k.seen_as(top, (groups, "f32"), (groups, "u32"))
+    held = k.two("vand", raw, k.all_lanes(0x7F800000, groups, "u32"), groups, "u32")
+    biased = k.two("vshr", held, k.all_lanes(23, groups, "u32"), groups, "u32")
+    shared = k.two("vsub", biased, k.all_lanes(room, groups, "u32"), groups, "u32")
+    ordinal = k.body.make(f"pto.vmi.vci {k.body.constant(0, 'i32')} : i32 -> {reg(groups, 'i32')}")
+    u, s, m = reg(groups, "u32"), reg(groups, "i32"), mask(groups)
+    known = k.body.make(f'pto.vmi.vcmp {ordinal}, {k.all_lanes(1 << 20, groups, "i32")}, "lt" : {s}, {s} -> {m}')
+    shared = k.body.make(f"pto.vmi.vsel {shared}, {k.all_lanes(0, groups, 'u32')}, {known} : {u}, {u}, {m} -> {u}")
+    k.body.store(k.cast(shared, groups, "u32", "u8", SAT), groups, "u8", byte=OUTPUT + THIRD, m=k.first(groups, groups))
+    inverse = k.two("vsub", k.all_lanes(254, groups, "u32"), shared, groups, "u32")
+    bits = k.two("vshl", inverse, k.all_lanes(23, groups, "u32"), groups, "u32")
+    power = k.groups("vbrc", k.seen_as(bits, (groups, "u32"), (groups, "f32")), lanes, groups, "f32")
+    k.body.store(k.cast(k.two("vmul", v, power, lanes, "f32"), lanes, "f32", dst, SAT), lanes, dst)
     exponents = (np.abs(wide).reshape(groups, size).max(axis=1).view(np.uint32) >> 23).astype(np.int64) - room
     scales = np.repeat(2.0 ** (127 - exponents), size)
     k.wanted = {
@@ -423,32 +405,36 @@ def quantised_by_columns(src: str, rows: int, lanes: int, *, gathered: bool = Fa
     """Rows of integers of 8 bits by a scale and an offset a column: extremes over rows, then conversions by f16."""
     k, x = Kernel(), random(src, rows * lanes)
     k.given[0] = x
-    zero, m = k.all_lanes("0.0", lanes, "f32"), mask(lanes)
+    zero, v, m = k.all_lanes("0.0", lanes, "f32"), reg(lanes, "f32"), mask(lanes)
     if gathered:
         k.given[SECOND] = np.arange(lanes, dtype=np.uint16)[::-1].copy()
-        index = k.load(lanes, "u16", SECOND)
+        index = k.body.load(lanes, "u16", byte=SECOND)
     wide, all_lanes = [], k.first(lanes, lanes)
     for row in range(rows):
         if gathered:
-            loaded = k.op("vgather", k.at(0, src, row * lanes), index, all_lanes, to=reg(lanes, src))
-            wide.append(k.cast(loaded, "f32"))
+            where = f"{k.body.pointer(0, src)}[{k.body.constant(row * lanes)}], {index}, {all_lanes}"
+            kinds = f"{ptr(src)}, {reg(lanes, 'u16')}, {m} -> {reg(lanes, src)}"
+            loaded = k.body.make(f"pto.vmi.vgather {where} : {kinds}")
         else:
-            wide.append(k.widened(lanes, src, offset=row * lanes))
+            loaded = k.body.load(lanes, src, offset=row * lanes)
+        wide.append(k.cast(loaded, lanes, src, "f32"))
     low, high = zero, zero
-    for values in wide:
-        low, high = k.op("vmin", low, values), k.op("vmax", high, values)
-    scale = k.op("vdiv", k.op("vmax", k.op("vabs", low), high), k.all_lanes("127.0", lanes, "f32"))
-    positive = k.make(f'pto.vmi.vcmp {scale}, {zero}, "gt" : {scale.kind}, {scale.kind} -> {m}')
-    scale = k.op("vsel", scale, k.all_lanes("1.0", lanes, "f32"), positive)
-    k.store(scale, OUTPUT + THIRD)
-    for row, values in enumerate(wide):
-        moved = k.op("vadd", k.op("vdiv", values, scale), k.all_lanes("0.5", lanes, "f32"))
-        whole = k.cast(moved, "i32", f'rounding = "F", {SAT}')
-        codes = k.cast(k.cast(k.cast(whole, "i16", SAT), "f16"), "i8", SAT)
-        k.store(k.seen_as(codes, lanes, "u8"), offset=row * lanes)
-    columns = x.reshape(rows, lanes).astype(np.float32)[:, :: -1 if gathered else 1]
-    scales = np.abs(columns).max(axis=0) / np.float32(127)
-    codes = np.clip(np.floor(columns / scales + np.float32(0.5)), -128, 127).astype(np.int8)
+    for each in wide:
+        low, high = k.two("vmin", low, each, lanes, "f32"), k.two("vmax", high, each, lanes, "f32")
+    top = k.two("vmax", k.one("vabs", low, lanes, "f32"), high, lanes, "f32")
+    scale = k.two("vdiv", top, k.all_lanes("127.0", lanes, "f32"), lanes, "f32")
+    positive = k.body.make(f'pto.vmi.vcmp {scale}, {zero}, "gt" : {v}, {v} -> {m}')
+    scale = k.body.make(f"pto.vmi.vsel {scale}, {k.all_lanes('1.0', lanes, 'f32')}, {positive} : {v}, {v}, {m} -> {v}")
+    k.body.store(scale, lanes, "f32", byte=OUTPUT + THIRD)
+    for row, each in enumerate(wide):
+        moved = k.two("vadd", k.two("vdiv", each, scale, lanes, "f32"), k.all_lanes("0.5", lanes, "f32"), lanes, "f32")
+        whole = k.cast(moved, lanes, "f32", "i32", f'rounding = "F", {SAT}')
+        short = k.cast(k.cast(whole, lanes, "i32", "i16", SAT), lanes, "i16", "f16")
+        codes = k.seen_as(k.cast(short, lanes, "f16", "i8", SAT), (lanes, "i8"), (lanes, "u8"))
+        k.body.store(codes, lanes, "u8", offset=row * lanes)
+    held = x.reshape(rows, lanes).astype(np.float32)[:, :: -1 if gathered else 1]
+    scales = np.abs(held).max(axis=0) / np.float32(127)
+    codes = np.clip(np.floor(held / scales + np.float32(0.5)), -128, 127).astype(np.int8)
     k.wanted = {0: codes.view(np.uint8).ravel(), THIRD: scales}
     return k
 
@@ -457,21 +443,23 @@ def quantised_by_rows(src: str, rows: int, lanes: int, *, smooth: bool) -> Kerne
     """Rows of 8-bit integers by a scale a row, the row times a vector before."""
     k, x, total = Kernel(), random(src, rows * lanes), rows * lanes
     k.given[0] = x
-    v = k.widened(total, src)
-    wide = x.astype(np.float32).reshape(rows, lanes)
+    v = k.cast(k.body.load(total, src), total, src, "f32")
+    held = x.astype(np.float32).reshape(rows, lanes)
     if smooth:
         y = random(src, lanes)
         k.given[SECOND] = y
-        same = k.op("vload", k.at(SECOND, src), k.constant(0), to=reg(total, src), words=f"group = {rows}")
-        v = k.op("vmul", v, k.cast(same, "f32"))
-        wide = wide * y.astype(np.float32)
-    top = k.groups("vcmax", k.op("vabs", v), total, rows, k.first(total, total))
-    scale = k.op("vdiv", top, k.all_lanes("127.0", rows, "f32"))
-    k.store(scale, OUTPUT + THIRD, m=k.first(rows, rows))
-    r = k.op("vdiv", v, k.groups("vbrc", scale, total, rows))
-    k.store(k.cast(r, "i8", f'rounding = "R", {SAT}'))
-    scales = np.abs(wide).max(axis=1) / np.float32(127)
-    k.wanted = {0: np.rint(wide / scales[:, None]).astype(np.int8).ravel(), THIRD: scales}
+        where = f"{k.body.pointer(SECOND, src)}[{k.body.constant(0)}], {k.body.constant(0)} {{group = {rows}}}"
+        same = k.body.make(f"pto.vmi.vload {where} : {ptr(src)} -> {reg(total, src)}")
+        v = k.two("vmul", v, k.cast(same, total, src, "f32"), total, "f32")
+        held = held * y.astype(np.float32)
+    m = k.first(total, total)
+    top = k.groups("vcmax", k.one("vabs", v, total, "f32"), total, rows, "f32", m)
+    scale = k.two("vdiv", top, k.all_lanes("127.0", rows, "f32"), rows, "f32")
+    k.body.store(scale, rows, "f32", byte=OUTPUT + THIRD, m=k.first(rows, rows))
+    r = k.two("vdiv", v, k.groups("vbrc", scale, total, rows, "f32"), total, "f32")
+    k.body.store(k.cast(r, total, "f32", "i8", f'rounding = "R", {SAT}'), total, "i8")
+    scales = np.abs(held).max(axis=1) / np.float32(127)
+    k.wanted = {0: np.rint(held / scales[:, None]).astype(np.int8).ravel(), THIRD: scales}
     return k
 
 
@@ -480,12 +468,16 @@ def quantised_asymmetrically(rows: int, lanes: int) -> Kernel:
     k, total = Kernel(), rows * lanes
     x = random("f32", total, 40.0)
     k.given = {0: x, SECOND: random("f32", rows), THIRD: RNG.integers(0, 200, rows).astype(np.float32)}
-    ordinal = k.op("vci", k.constant(0, "i32"), to=reg(total, "i32"))
-    index = k.op("vshr", ordinal, k.all_lanes(lanes.bit_length() - 1, total, "i32"))
-    m = k.first(total, total)
-    scale, offset = (k.op("vgather", k.at(byte, "f32"), index, m, to=reg(total, "f32")) for byte in (SECOND, THIRD))
-    r = k.op("vadd", k.op("vmul", k.load(total, "f32"), scale), offset)
-    k.store(k.cast(r, "u8", f'rounding = "R", {SAT}'))
+    counted = k.body.make(f"pto.vmi.vci {k.body.constant(0, 'i32')} : i32 -> {reg(total, 'i32')}")
+    index = k.two("vshr", counted, k.all_lanes(lanes.bit_length() - 1, total, "i32"), total, "i32")
+    m, slots = k.first(total, total), []
+    for byte in (SECOND, THIRD):
+        where = f"{k.body.pointer(byte, 'f32')}[{k.body.constant(0)}], {index}, {m}"
+        kinds = f"{ptr('f32')}, {reg(total, 'i32')}, {mask(total)} -> {reg(total, 'f32')}"
+        slots.append(k.body.make(f"pto.vmi.vgather {where} : {kinds}"))
+    scaled = k.two("vmul", k.body.load(total, "f32"), slots[0], total, "f32")
+    r = k.two("vadd", scaled, slots[1], total, "f32")
+    k.body.store(k.cast(r, total, "f32", "u8", f'rounding = "R", {SAT}'), total, "u8")
     grown = x.reshape(rows, lanes) * k.given[SECOND][:, None].astype(np.float32) + k.given[THIRD][:, None]  # type: ignore
     k.wanted[0] = np.clip(np.rint(grown), 0, 255).astype(np.uint8).ravel()
     return k
@@ -495,11 +487,13 @@ def cast_by_blocks(lanes: int, groups: int) -> Kernel:
     """f16 times a scale a group, which a load spreads, to e4m3fn."""
     k = Kernel()
     k.given = {0: random("f16", lanes), SECOND: random("f32", groups)}
-    words = f'dist_mode = "brc", group = {groups}'
-    scale = k.op("vload", k.at(SECOND, "f32"), k.constant(1), to=reg(lanes, "f32"), words=words)
+    where = f"{k.body.pointer(SECOND, 'f32')}[{k.body.constant(0)}], {k.body.constant(1)}"
+    kinds = f"{ptr('f32')} -> {reg(lanes, 'f32')}"
+    scale = k.body.make(f'pto.vmi.vload {where} {{dist_mode = "brc", group = {groups}}} : {kinds}')
     one = k.all_lanes("1.0", lanes, "f32")
-    v = k.widened(lanes, "f16")
-    k.store(k.cast(k.op("vmul", k.op("vmul", v, scale), one), "e4m3fn", SAT))
+    v = k.cast(k.body.load(lanes, "f16"), lanes, "f16", "f32")
+    r = k.two("vmul", k.two("vmul", v, scale, lanes, "f32"), one, lanes, "f32")
+    k.body.store(k.cast(r, lanes, "f32", "e4m3fn", SAT), lanes, "e4m3fn")
     spread = np.repeat(k.given[SECOND].astype(np.float32), lanes // groups)
     k.wanted[0] = saturated(k.given[0].astype(np.float32) * spread, "e4m3fn")
     return k
@@ -508,9 +502,9 @@ def cast_by_blocks(lanes: int, groups: int) -> Kernel:
 def one_mask_for_two_widths(lanes: int, count: int) -> Kernel:
     """f32 and its f16 stored under one mask."""
     k, x = Kernel(), random("f32", lanes)
-    m, v = k.first(count, lanes), k.load(lanes, "f32")
-    k.store(v, m=m)
-    k.store(k.cast(v, "f16", SAT), OUTPUT + THIRD, m=m)
+    m, v = k.first(count, lanes), k.body.load(lanes, "f32")
+    k.body.store(v, lanes, "f32", m=m)
+    k.body.store(k.cast(v, lanes, "f32", "f16", SAT), lanes, "f16", byte=OUTPUT + THIRD, m=m)
     k.given[0], k.wanted = x, {0: x[:count], THIRD: x[:count].astype(np.float16)}
     return k
 
@@ -518,12 +512,13 @@ def one_mask_for_two_widths(lanes: int, count: int) -> Kernel:
 def summed_in_a_loop(lanes: int, trips: int) -> Kernel:
     """A register that trips of a loop add to, and that every trip stores."""
     k, x = Kernel(), RNG.integers(-9, 9, lanes).astype(np.float16)
-    v, zero, one, last = reg(lanes, "f32"), k.constant(0), k.constant(1), k.constant(trips)
-    wide, to = k.widened(lanes, "f16"), k.pointer(OUTPUT, "f32")
-    k.line(f"%sum = scf.for %i = {zero} to {last} step {one} iter_args(%a = {wide}) -> ({v}) {{")
-    k.line(f"%n = pto.vmi.vadd %a, {wide} : {v}, {v} -> {v}")
-    k.line(f"pto.vmi.vstore %n, {to}[{zero}] : {v}, {ptr('f32')}")
-    k.line(f"scf.yield %n : {v}\n}}")
+    v, body = reg(lanes, "f32"), k.body
+    zero, one, last = body.constant(0), body.constant(1), body.constant(trips)
+    wide, to = k.cast(body.load(lanes, "f16"), lanes, "f16", "f32"), body.pointer(OUTPUT, "f32")
+    body.line(f"%sum = scf.for %i = {zero} to {last} step {one} iter_args(%a = {wide}) -> ({v}) {{")
+    body.line(f"%n = pto.vmi.vadd %a, {wide} : {v}, {v} -> {v}")
+    body.line(f"pto.vmi.vstore %n, {to}[{zero}] : {v}, {ptr('f32')}")
+    body.line(f"scf.yield %n : {v}\n}}")
     k.given[0], k.wanted[0] = x, x.astype(np.float32) * (trips + 1)
     return k
 
@@ -574,4 +569,4 @@ KERNELS: Mapping[str, Callable[[], Kernel]] = {
     "low-bytes": lambda: narrowed("i32", "i8", 256, None, 'saturate = "NOSAT"', low_bytes),
     "low-bytes-tail": lambda: narrowed("i32", "i8", 1024, 1001, 'saturate = "NOSAT"', low_bytes),
 }
-"""Every kernel by name; they use the operations and elements together that the published conversion cases use."""
+"""Every kernel by name."""
