@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from castsim import estimate
 from castsim.__main__ import main
-from castsim.commands.targets import told
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.numerics.codec import value_of
 from castsim.reports.pairs import PairEntry, pair_rows
+from castsim.reports.target_template import told
 from castsim.targets.loader import load_target, target_names
 
 if TYPE_CHECKING:

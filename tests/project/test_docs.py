@@ -200,10 +200,11 @@ def test_the_glossary_defines_every_cause_and_column(made):
 
 
 def told(owner):
-    """Return the fields below which a class says what they are."""
+    """Return the fields below which a class says what they are, and the keys of a document, which have a meaning."""
     body = ast.parse(inspect.getsource(owner)).body[0].body
     pairs = [(first, second) for first, second in pairwise(body) if isinstance(first, ast.AnnAssign)]
-    return {first.target.id for first, second in pairs if isinstance(second, ast.Expr)}
+    keys = {field.name for field in dataclasses.fields(owner) if getattr(field.metadata.get("json"), "text", "")}
+    return keys | {first.target.id for first, second in pairs if isinstance(second, ast.Expr)}
 
 
 def fields(owner):

@@ -126,6 +126,7 @@ class Comparison(CommandDocument, name="compare", version=2, title="Compare"):
     """Signal-to-noise ratio of finite results against the inputs, in decibels; null without an error."""
     cast_signal_to_noise_db: float | None = says("The signal-to-noise ratio of the cast.")
     first: ConversionCounterexample | None = apart()
+    """The first input with another result; None if all are equal."""
     first_difference: FirstDifference | None = derived(
         "The first difference; null if there is none.", _first_difference, key="first"
     )

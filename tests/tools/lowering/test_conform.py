@@ -175,7 +175,7 @@ def test_what_is_not_in_the_table_is_said(capsys: pytest.CaptureFixture[str]) ->
         assert ("RESCALE of tosa is not in the table" in page) == rescale
 
 
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "tools"
 SPECIFICATIONS = ["tosa", "onnx"]
 CELLS = None if os.environ.get("CASTSIM_THOROUGH") else 12
 """Cells that are planned again, of each specification; all of them only where there is time."""

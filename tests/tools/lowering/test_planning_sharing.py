@@ -355,7 +355,7 @@ def test_the_shipped_record_proves_what_the_shipped_specifications_need() -> Non
 
 @pytest.mark.parametrize("specification", ["tosa", "onnx"])
 def test_lowered_casts_rest_on_no_other_arithmetic_of_32_bits(specification: str) -> None:
-    folder = ROOT / "docs"
+    folder = ROOT / "docs" / "tools"
     results = json.loads((folder / f"lowering-{specification}.json").read_text())["results"]
     held = {" ".join(trial.identity.name.split()[:2]) for trial in SubstitutionRecord.load(RECORD).trials}
     for row in results:
