@@ -18,7 +18,7 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings, encode_value, strings_from_codes, value_of
 from castsim.reports.cast import cast_document
 from castsim.reports.numbers import bits_text, json_value
-from castsim.running.value_casts import SourceValue, ValueCastRequest, cast_values
+from castsim.reports.value_casts import SourceValue, ValueCastRequest, cast_values
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target, specification_names, target_names
 

@@ -12,7 +12,7 @@ from castsim.reports.documents import CommandDocument, Document, Keys, identifie
 from castsim.reports.numbers import bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
-from castsim.running.value_casts import Accepted, CastResultRow, CastResults, ordinal
+from castsim.reports.value_casts import Accepted, CastResultRow, CastResults, ordinal
 
 if TYPE_CHECKING:
     pass

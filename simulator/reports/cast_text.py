@@ -18,7 +18,7 @@ from castsim.numerics.codec import value_of
 from castsim.reports.cast import spread
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import composed, table
-from castsim.running.value_casts import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest
+from castsim.reports.value_casts import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest
 
 _OUTCOME = "outcome"
 

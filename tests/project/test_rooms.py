@@ -281,8 +281,8 @@ isa               31  13500
 languages         43  16800
 machines          54  22700
 numerics          11   3300
-reports           36   9800
-running           18   6900
+reports           37  10200
+running           17   6500
 targets           13   6000
 testing            1    100
 tools            187  59400

@@ -15,7 +15,7 @@ from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, json_value, number_document
 from castsim.reports.schemas.keys import Bits, Bundles, Number, Value
 from castsim.reports.terminal import composed, table
-from castsim.running.value_casts import SourceValue
+from castsim.reports.value_casts import SourceValue
 from castsim.targets.description import Status
 from castsim.tools.compiled.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
 from castsim.tools.compiled.compiled_casts import MatrixEntry, SourceForm, entries

@@ -24,7 +24,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Overflow, Rounding, format_named
 from castsim.numerics.cast import cast_codes, round_to_integral_codes
 from castsim.numerics.policy import NanToFloat, Policy, abstract_policy
-from castsim.running.value_casts import ordinal, ulp_distance
+from castsim.reports.value_casts import ordinal, ulp_distance
 
 SOURCES = [name for name in FORMATS if oracle.fmt(name).bits <= 16]
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
