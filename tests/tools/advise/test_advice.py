@@ -309,7 +309,7 @@ def test_store_barriers_between_overlapping_stores_stay(
 
 
 def test_the_search_ends_in_time() -> None:
-    advice = castsim.advise(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc", seconds=0.1)
+    advice = castsim.advise(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc", seconds=1e-6)
     assert advice.unfinished and advice.looked_at == 1
 
 
