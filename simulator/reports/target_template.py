@@ -37,8 +37,8 @@ def template(name: str) -> str:
     model = type(load_target(name))
     head = (
         f"A chip to start from: all facts of {name} in castsim. Change name, title and what differs, and state source "
-        "and status of every number that you change. Tables in CSV files are those of castsim until a file of that "
-        "name stands beside this one."
+        "and status of every number that you change. Tables in CSV files are those of castsim until you put "
+        "a file of that name beside this one."
     )
     lines = [*_comment(head), *_TemplateWriter().table((), described(name), model)]
     return "\n".join(lines).rstrip() + "\n"
@@ -48,7 +48,7 @@ class _TemplateWriter:
     """Writer of tables; the schema's description of a key or table precedes its first use."""
 
     def __init__(self) -> None:
-        self.said: set[object] = set()
+        self.explained: set[object] = set()
 
     def table(self, path: tuple[str, ...], data: Mapping[str, Any], model: object) -> Iterator[str]:
         """Yield the lines of a table: its keys, then the tables and lists of tables in it."""
@@ -79,9 +79,9 @@ class _TemplateWriter:
                 yield from self.table((*path, key), table_entry, kind)
 
     def _said(self, what: object, text: str) -> list[str]:
-        if what in self.said:
+        if what in self.explained:
             return []
-        self.said.add(what)
+        self.explained.add(what)
         return _comment(text)
 
 

@@ -133,7 +133,7 @@ class AssessedRow(Keys):
         _predicted_error,
         key="public_model_error_percent",
     )
-    reason: TextOrNull = says("Reason for the deviation; null if it is unknown, or there is no deviation.")
+    reason: TextOrNull = says("Why the cycles deviate; null if they do not, or the reason is unknown.")
 
 
 @record

@@ -178,29 +178,29 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
     if hint in _SIMPLE:
         return dict(_SIMPLE[hint])
     inner = get_args(hint)
-    made: Document
+    typed: Document
     match get_origin(hint):
         case None:
             return _reference(hint, found)
         case origin if origin is Annotated:
             given = {name: list(value) if isinstance(value, tuple) else value for name, value in hint.__metadata__}
-            made = given if "type" in given else _typed(inner[0], found) | given
+            typed = given if "type" in given else _typed(inner[0], found) | given
         case origin if origin is Literal:
-            made = {"enum": list(inner), "type": "string"}
+            typed = {"enum": list(inner), "type": "string"}
         case origin if origin in (list, Sequence, tuple):
-            made = {"items": _typed(inner[0], found), "type": "array"}
+            typed = {"items": _typed(inner[0], found), "type": "array"}
         case origin if origin in (dict, Mapping):
             names, values = (_typed(each, found) for each in inner)
-            made = {"additionalProperties": values, "type": "object"}
+            typed = {"additionalProperties": values, "type": "object"}
             if "pattern" in names:
-                made = {"patternProperties": {str(names["pattern"]): values}, "type": "object"}
+                typed = {"patternProperties": {str(names["pattern"]): values}, "type": "object"}
             if "enum" in names:
-                made["propertyNames"] = {"enum": names["enum"]}
+                typed["propertyNames"] = {"enum": names["enum"]}
         case _:
             kinds = [_typed(each, found) for each in inner]
             distinct = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
-            made = {"anyOf": distinct} if distinct[1:] else distinct[0]
-    return dict(sorted(made.items()))
+            typed = {"anyOf": distinct} if distinct[1:] else distinct[0]
+    return dict(sorted(typed.items()))
 
 
 # The command.

@@ -49,12 +49,12 @@ def test_the_greatest_and_where_they_stand(name: str, seed: int) -> None:
     if seed % 2:
         given = rng.integers(-20, 20, (1, 1024)).astype("<f4")
         given[0, rng.integers(0, 1024, 5)] = -np.inf
-    made = run(KERNEL, name, inputs={"in": given})
+    result = run(KERNEL, name, inputs={"in": given})
     order = sorted(range(1024), key=lambda place: (-float(given[0, place]), place))[:64]
-    assert made.outputs["places"].view("<i4").reshape(-1).tolist() == order
-    assert np.array_equal(made.outputs["values"].view("<f4").reshape(-1), given[0, order])
-    assert not made.races
-    assert made.cycles == run(KERNEL, name, inputs={"in": given}, engine="event").cycles
+    assert result.outputs["places"].view("<i4").reshape(-1).tolist() == order
+    assert np.array_equal(result.outputs["values"].view("<f4").reshape(-1), given[0, order])
+    assert not result.races
+    assert result.cycles == run(KERNEL, name, inputs={"in": given}, engine="event").cycles
 
 
 REGIONS = [(16, 64), (7, 61), (1, 40), (3, 200)]
@@ -485,13 +485,15 @@ def test_cycles_of_gathers_are_the_measured_ones() -> None:
 
 def test_cycles_of_a_transposition_are_near_the_measured_ones() -> None:
     """501 cycles measured for 128 x 128 of f32."""
-    made = work("ttrans", tile("f32", 128, 128, 65536), tile("f32", 128, 128, 0), tmp=tile("f32", 128, 128, 131072))
-    assert cycles(TARGET, made) == pytest.approx(501, rel=0.05)
+    transposition = work(
+        "ttrans", tile("f32", 128, 128, 65536), tile("f32", 128, 128, 0), tmp=tile("f32", 128, 128, 131072)
+    )
+    assert cycles(TARGET, transposition) == pytest.approx(501, rel=0.05)
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_ramp_without_tmp_is_work_of_the_scalar_unit(name: str) -> None:
-    """A store and a turnaround per element; who reads it on the vector pipe is made to wait."""
+    """A store and a turnaround per element; a reader on the vector pipe has to wait."""
     d, x = Spot("d", "i32", 1, 64, 0), Spot("x", "i32", 1, 64, 1024)
     text = program("\n".join([statement("tci", [S], d), statement("tadd", [d, d], x)]), [d, x], {"s": ("0", "i32")})
     tree = walked(text, target(name)).tree

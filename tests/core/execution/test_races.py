@@ -588,7 +588,7 @@ def written(body: str) -> str:
 
 
 def micro_findings(text: str, *, sync: str = "insert", races: str = REPORT) -> list[RaceKind]:
-    """What is wrong with the order of a program; a wait without end is told by an error."""
+    """The faults in the order of a program, or the error of a wait that never ends."""
     args = {"scale": 2.0} if "%scale: f32" in text else {}
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args, sync=sync))
     try:

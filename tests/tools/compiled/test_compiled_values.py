@@ -462,7 +462,7 @@ def instructions_of(cast: CompiledCast) -> list[str]:
 
 
 def roundings(row: dict[str, str]) -> list[str | None]:
-    """The modes of the calls of a row; one cast without a mode if it is no call."""
+    """The mode of each call of a row; None once if the row is not a call."""
     if "convert_to" not in row["casts"]:
         return [None]
     return [None if call.endswith(" 0") else call.split()[-1] for call in row["casts"].split("; ")]

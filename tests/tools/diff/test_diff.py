@@ -558,7 +558,7 @@ def check_reason(path: Path, gain: LiftedLimit, before: Timing) -> None:
     for cause, pipe, old, new in named:
         assert int(old) == before.pipes[pipe].causes.get(cause.strip(), 0)
         assert int(new) == after.pipes[pipe].causes[cause.strip()] > int(old)
-        assert cause.strip() not in WAITS, "waiting for others is no reason"
+        assert cause.strip() not in WAITS, "waiting for another pipe does not explain a difference"
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

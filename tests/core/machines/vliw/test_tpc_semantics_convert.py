@@ -372,7 +372,7 @@ def test_every_mode_against_the_oracle(name: str, integer: str) -> None:
 @pytest.mark.parametrize("generation", BOTH)
 @pytest.mark.parametrize("predicate", ["", ", VP3", ", !SP2"])
 def test_text_and_encoding(generation: str, predicate: str) -> None:
-    """Switch bit 4 is `cnvrt`; the target's code stands in the low bits of src_b, with and without it."""
+    """Bit 4 of the switches is `cnvrt`; the low bits of src_b hold the target's code with it and without it."""
     for line, switches, code in (
         ("nearbyint.f32 cnvrt target_type=int32 ru D4, V5", 0b10010, 2),
         ("nearbyint.bf16 cnvrt target_type=int16 rz D4, V5", 0b10001, 7),
