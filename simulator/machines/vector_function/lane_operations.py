@@ -167,10 +167,10 @@ def exponential_difference(operands: Operands) -> tuple[Value, ...]:
     fmt, bits = operands.element, operands.bits
     step = 32 // bits
     first = 1 if step == 2 and "ODD" in operands.words[-1:] else 0
-    minuend, subtrahend = (
-        numbers(register.lanes(bits)[first::step], fmt).astype(np.float64) for register in operands.registers
-    )
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # to double precision too: of a signalling NaN that is an invalid operation
+        minuend, subtrahend = (
+            numbers(register.lanes(bits)[first::step], fmt).astype(np.float64) for register in operands.registers
+        )
         codes = np.exp(minuend - subtrahend).astype(np.float32).view("<u4")
     mask = operands.masks[-1]
     governing = mask_of(mask.lanes(bits)[first::step], 32, mask.defined_lanes(bits)[first::step])

@@ -119,7 +119,7 @@ def test_published_combinations_are_covered(line: str) -> None:
         assert all(re.search(rf"x(!pto\.)?{element}>", text) for element in elements.split()), elements
 
 
-@pytest.mark.parametrize("name", ["dequantise", "sums", "exponents-f16", "columns-gathered", "two-formats", "loop",
+@pytest.mark.parametrize("name", ["sums", "dequantise", "exponents-f16", "columns-gathered", "two-formats", "loop",
                                   "low-bytes-tail", "asymmetric"])  # fmt: skip
 def test_the_expanded_program_has_the_same_bytes_and_cycles(name: str, tmp_path: Path) -> None:
     kernel = KERNELS[name]()

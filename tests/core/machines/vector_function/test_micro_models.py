@@ -6,6 +6,7 @@ A combination without a model fails: what is accepted is asked of the reader, no
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -138,6 +139,17 @@ def near(got: np.ndarray, want: np.ndarray, name: str, one: Combination) -> None
     kind = {16: "<f2", 32: "<f4"}[bits]
     unequal = got.view(f"<i{bits // 8}").astype(np.int64) - want.view(f"<i{bits // 8}")
     assert (np.abs(unequal) <= 1)[~(np.isnan(got.view(kind)) & np.isnan(want.view(kind)))].all()
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_signalling_nans_warn_of_nothing(name: str) -> None:
+    one = next(one for one in mc.accepted(name) if one.element == "f32")
+    image = data(one, 0)
+    image[:512].view("<u4")[:] = 0x7FA00001
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = issued(mc.program([one]), {"x": image}).outputs["x"][mc.RESULTS :].view("<f4")
+    assert np.isnan(result).any()
 
 
 def test_every_operation_has_a_model() -> None:
