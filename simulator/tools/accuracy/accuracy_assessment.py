@@ -116,7 +116,8 @@ class AssessedRow(Keys):
     target: str = says("Name of the target.")
     columns: dict[str, int | float | str | None] = derived("The row as in the table, by column name.", _columns)
     operation: str = derived("The operation.", "row.label")
-    measured_cycles: Cycles = derived("The published figure.", "row.measured_cycles")
+    measured_cycles: Cycles = derived("The published figure, or the start of a published range.", "row.measured_cycles")
+    measured_high: Cycles | None = derived("The end of a published range; null for one figure.", "row.measured_high")
     fitted: bool = derived("Whether facts of the target were fitted to it.", "row.fitted")
     source_kind: SourceKind | None = derived(
         "Source of the published cycles; null if the table has none.", "row.source_kind"
@@ -126,7 +127,9 @@ class AssessedRow(Keys):
     simulated_cols: int = says("Columns simulated.")
     simulated_cycles: Cycles = says("The simulation's figure.")
     error: Percent = derived(
-        "Error relative to the published figure; positive if the simulation is higher.", _error, key="error_percent"
+        "Error relative to the published figure, or the nearer end of its range; positive if the simulation is higher.",
+        _error,
+        key="error_percent",
     )
     predicted_error: Percent | None = derived(
         "Error of the public cost model; null if the model has no value.",
@@ -549,7 +552,7 @@ class AccuracyTables(
     ErrorsOfRows,
     Evidence,
     name="accuracy",
-    version=5,
+    version=6,
     title="Accuracy",
 ):
     """Simulated compared with published cycles; the statistics cover all rows.
@@ -558,8 +561,9 @@ class AccuracyTables(
     measured cycles, positive where the simulation is slower:
 
     - `rows`: a row per measured operation: `target`, `file`, `line` and its description; the simulated tile;
-      `measured_cycles`, `simulated_cycles`, `error_percent`; `public_model_cycles` and `public_model_error_percent`,
-      missing if the table lacks them; the `reason` of a known deviation.
+      `measured_cycles` (to `measured_high` if a range was published), `simulated_cycles`, `error_percent`;
+      `public_model_cycles` and `public_model_error_percent`, missing if the table lacks them; the `reason` of a known
+      deviation.
     - `curves`: a row per operation, pair of types and shape class: `mean_percent`, `median_percent` and `max_percent`
       of the absolute errors of its `rows`, and the same of the public model.
     """

@@ -175,7 +175,7 @@ class AccuracyPresentation(DrawnPresentation):
 
     def _rows(self) -> Columns:
         rows = self._result.rows
-        simulated = ("simulated_rows", "simulated_cols", "measured_cycles", "simulated_cycles", "error")
+        cycles = ("measured_cycles", "measured_high", "simulated_cycles", "error")
         return {
             **record_columns(AssessedRow, rows, "target"),
             "file": [Path(entry.row.span.file).name for entry in rows],
@@ -184,7 +184,7 @@ class AccuracyPresentation(DrawnPresentation):
             "src": [entry.row.src.name for entry in rows],
             "dst": [entry.row.dst.name for entry in rows],
             "path": [entry.row.path for entry in rows],
-            **record_columns(AssessedRow, rows, "convention", *simulated),
+            **record_columns(AssessedRow, rows, "convention", "simulated_rows", "simulated_cols", *cycles),
             "public_model_cycles": numbers(entry.row.predicted for entry in rows),
             **record_columns(AssessedRow, rows, "predicted_error", "reason"),
         }

@@ -164,7 +164,9 @@ def test_accuracy_is_that_of_the_command_and_of_the_file(capsys):
     for row in rows.itertuples():
         cells = (SHIPPED / row.file).read_text(encoding="utf-8-sig").splitlines()[row.line - 1].split(",")
         assert str(row.measured_cycles) in [cell.strip() for cell in cells]
-        assert row.error_percent == pytest.approx(100 * (row.simulated_cycles / row.measured_cycles - 1))
+        end = row.measured_cycles if pandas.isna(row.measured_high) else row.measured_high
+        nearest = min(max(row.simulated_cycles, row.measured_cycles), end)
+        assert row.error_percent == pytest.approx(100 * (row.simulated_cycles / nearest - 1))
     assert (
         rows["error_percent"].abs().mean()
         == pytest.approx(found.simulation.mean)
