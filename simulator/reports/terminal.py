@@ -9,6 +9,7 @@ from copy import copy
 from functools import wraps
 from io import StringIO
 from itertools import pairwise
+from operator import gt
 from textwrap import wrap
 from typing import Literal, ParamSpec, TextIO
 
@@ -65,7 +66,21 @@ class FittingTable(Table):
                 part.title = None
                 yield Text()
             width = max(options.max_width, _width(least[index] for index in group))
+            self._widen(part, console, options.update(max_width=width))
             yield from Table.__rich_console__(part, console, options.update(max_width=width))
+
+    @staticmethod
+    def _widen(part: Table, console: Console, options: ConsoleOptions) -> None:
+        """Give the columns their widths if one of them would get less than its minimum, which rich does not keep."""
+        least = [column.min_width or 1 for column in part.columns]
+        room = options.max_width - _width([0] * len(least))
+        whole = [
+            min(room, max(width, *(Measurement.get(console, options, cell).maximum for cell in column.cells), 0))
+            for width, column in zip(least, part.columns, strict=True)
+        ]
+        if any(map(gt, least, _collapsed(whole, [0] * len(least), room))):
+            for column, width in zip(part.columns, _collapsed(whole, least, room), strict=True):
+                column.width = width
 
     def _keys(self, widths: Sequence[int], room: int) -> int:
         """Return the number of key columns: those that identify the most rows, and texts after them in half the width.
@@ -103,6 +118,15 @@ class FittingTable(Table):
         word = max((cell.minimum for cell in cells), default=0)
         body = widest if column.no_wrap else max(word, min(widest, _WORDY))
         return min(body, _LONGEST_WORD)
+
+
+def _collapsed(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return widths that fit into `room` if their minimums do: the widest is reduced first."""
+    result = list(widths)
+    while sum(result) > room and any(map(gt, result, least)):
+        widest = max((index for index, width in enumerate(result) if width > least[index]), key=result.__getitem__)
+        result[widest] -= 1
+    return result
 
 
 def _longest_word(heading: str) -> int:
@@ -162,9 +186,19 @@ def composed(parts: Callable[_Given, Iterator[RenderableType]]) -> Callable[_Giv
     return report
 
 
+class Indented(Padding):
+    """A renderable indented on the left; unlike other padding, it cuts no line that is wider than the terminal."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay out the renderable."""
+        room = options.update(max_width=max(1, options.max_width - self.left), height=None)
+        for line in Segment.split_lines(console.render(self.renderable, room)):
+            yield from (Segment(" " * self.left), *line, Segment.line())
+
+
 def indented(renderable: RenderableType) -> Padding:
     """Return a renderable indented by two columns."""
-    return Padding(renderable, (0, 0, 0, 2))
+    return Indented(renderable, (0, 0, 0, 2))
 
 
 def noted(report: RenderableType, note: str) -> RenderableType:
@@ -213,7 +247,7 @@ def _parts(report: RenderableType) -> Iterator[RenderableType]:
             yield line
     elif isinstance(report, Padding) and isinstance(report.renderable, Text | Group):
         for part in _parts(report.renderable):
-            yield Padding(part, (report.top, report.right, report.bottom, report.left))
+            yield type(report)(part, (report.top, report.right, report.bottom, report.left))
     else:
         yield report
 
