@@ -3,6 +3,8 @@
     python tests mutation --record RECORD.json             # 60 sites in each of five rooms
     python tests mutation --record RECORD.json --again     # those that were caught, with the tests as they are now
 
+The second command also runs on a later tree: a fault is found again by its line's text, and `gone` if that is no more.
+
 A fault is a comparison, an arithmetic operator, an `and`, a `not`, a number or a truth value that is another one. The
 sites are drawn by seed. The tests of the room run until one fails, first those whose files name the module; a fault
 that none sees within the time lives. The tree is written to while it runs: use a copy that nobody else uses.
@@ -19,6 +21,7 @@ import os
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
@@ -50,13 +53,18 @@ OPERATORS: dict[type[ast.operator], str] = {
 
 @dataclass(frozen=True)
 class Mutation:
-    """A fault: the text between two byte offsets of a file is replaced."""
+    """A fault: the text between two byte offsets of a file is replaced.
+
+    `code` is its line with the fault in it, and `number` counts the faults before it in the file that read alike.
+    """
 
     file: str
     line: int
     start: int
     end: int
     text: str
+    code: str
+    number: int
 
 
 def other_operator(node: ast.AST) -> tuple[ast.expr, ast.expr, str] | None:
@@ -79,6 +87,7 @@ def mutations(path: Path) -> Iterator[Mutation]:
     def offsets(node: Any) -> tuple[int, int]:
         return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
+    alike: Counter[str] = Counter()
     functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
     nodes = {id(node): node for function in functions for part in function.body for node in ast.walk(part)}
     for node in nodes.values():
@@ -94,7 +103,18 @@ def mutations(path: Path) -> Iterator[Mutation]:
             text = str(not value if isinstance(value, bool) else value + 1)
         else:
             continue
-        yield Mutation(str(path.relative_to(ROOT)), node.lineno, start, end, text)  # type: ignore[attr-defined]
+        begin, close = source.rfind(b"\n", 0, start) + 1, source.find(b"\n", end)
+        code = (source[begin:start] + text.encode() + source[end:close]).decode().strip()
+        line = source.count(b"\n", 0, start) + 1
+        yield Mutation(str(path.relative_to(ROOT)), line, start, end, text, code, alike[code])
+        alike[code] += 1
+
+
+def again(entry: dict[str, Any]) -> Mutation | None:
+    """The fault of an entry in the file as it is now; None if its line is gone."""
+    path = ROOT / entry["file"]
+    now = mutations(path) if path.exists() else iter(())
+    return next((each for each in now if (each.code, each.number) == (entry["code"], entry["number"])), None)
 
 
 def drawn(room: str, number: int) -> list[Mutation]:
@@ -205,14 +225,17 @@ def main() -> None:
             if (mutation.file, mutation.start) not in tried
         ]
     for entry in work:
-        mutation = Mutation(**{name: entry[name] for name in ("file", "line", "start", "end", "text")})
         began = time.monotonic()
-        with written(mutation):
-            test = catcher(test_files(entry["room"], mutation.file, asked.files), asked.seconds)
+        mutation = again(entry)
+        if mutation is None:
+            test: str | None = "gone"
+        else:
+            with written(mutation):
+                test = catcher(test_files(entry["room"], mutation.file, asked.files), asked.seconds)
         entry["again" if asked.again else "caught"] = test
         if not asked.again:
             entries.append(entry)
-        print(f"{mutation.file}:{mutation.line} {test} ({time.monotonic() - began:.0f} s)", flush=True)
+        print(f"{entry['file']}:{entry['line']} {test} ({time.monotonic() - began:.0f} s)", flush=True)
         asked.record.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
 
 
