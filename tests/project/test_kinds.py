@@ -48,7 +48,7 @@ simulator/numerics/compiled: __init__
 simulator/reports: run_cycles run_findings run_report target_template terminal
 simulator/reports/pages: answer_pages grammars run_page
 simulator/running: cycle_evidence languages program_edits program_loading
-simulator/tools/accuracy: page
+simulator/tools/accuracy: command
 simulator/tools/advise: advice_search reordering suggestions text_edits
 simulator/tools/builtins: builtin_call
 simulator/tools/calibrate: calibration
