@@ -24,7 +24,7 @@ from castsim.isa.pto.value_types import (
 from castsim.languages.vmi.facts import WIDEST, element_bytes
 from castsim.languages.vmi.operations import LogicalVectorType
 from castsim.targets.dataflow import BLOCK_BYTES
-from castsim.tools.micro_builder.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
+from castsim.tools.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
 
 I16, I32 = ScalarType("i16"), ScalarType("i32")
 

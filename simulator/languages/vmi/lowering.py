@@ -52,7 +52,7 @@ from castsim.languages.vmi.operations import (
     logical_operations,
     route_of,
 )
-from castsim.tools.micro_builder.micro_builder import OperationRun, Pred, Reg, Use
+from castsim.tools.micro_builder import OperationRun, Pred, Reg, Use
 
 _BLOCKS = REGISTER_BITS // BLOCK_BITS
 _COMBINE = {"vcadd": "vadd", "vcmax": "vmax", "vcmin": "vmin"}
