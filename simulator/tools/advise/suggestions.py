@@ -1,4 +1,4 @@
-"""Changes to a program: their texts, the runs that check them, their results, and edits of the lines of a tile program."""
+"""Changes to a program: the text, the run that checks it and its result; edits of the lines of a tile program."""
 
 from __future__ import annotations
 
