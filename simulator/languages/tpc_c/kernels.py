@@ -375,7 +375,6 @@ def without_prints(findings: Iterable[LintFinding], prints: Mapping[_Place, Prin
 
 # A kernel as castsim's core loads and runs it.
 
-
 _Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
 _Watch = Callable[[VliwCore, int], None]
 

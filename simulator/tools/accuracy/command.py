@@ -94,6 +94,8 @@ def _cross_validation(left_out: str, name: str | None, data: str | None, progres
     return answer(cross_validation_page, validation.as_json())
 
 
+# The pages: simulated against measured cycles, and facts fitted without the rows that they predict.
+
 _ACCURACY_PAGE_MOST_ROWS = 1000
 """Maximum number of rows for which the page contains their JSON too; its lists have all rows."""
 
