@@ -139,7 +139,6 @@ def diff_of(file: str, before: str, after: str) -> str:
 
 # The lines of a tile program: the names, types and sizes in them, and their changes.
 
-
 VALUE = re.compile(r"%([A-Za-z0-9_$.\-]+)")
 """Pattern of a value in the text; the group is its name."""
 

@@ -321,7 +321,6 @@ def _bare(operand: Operand) -> Value:
 
 # Construction of a target's encoding from its description.
 
-
 _SPLIT = re.compile(r"(\w+)\[(\d+):(\d+)\]")
 _REGISTER = re.compile(r"([A-Z]+)(\d+)")
 
