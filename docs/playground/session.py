@@ -16,7 +16,7 @@ sys.modules["numba"] = None  # type: ignore[assignment]  # it has no browser whe
 from castsim.__main__ import main  # noqa: E402 - after numba
 from castsim.isa.formats import Format  # noqa: E402
 from castsim.numerics import codec  # noqa: E402
-from castsim.tools.advise import run_blocks  # noqa: E402
+from castsim.tools.advise import page  # noqa: E402
 
 NO_ADVICE = "the playground's run tries no changes; use castsim advise"
 
@@ -28,7 +28,7 @@ def native_dtype(fmt: Format) -> np.dtype[np.generic] | None:
 
 os.environ["COLUMNS"] = "80"  # as wide as the page shows without a scroll bar
 codec.native_dtype = native_dtype
-run_blocks.advice_of = lambda *_, **__: NO_ADVICE
+page.advice_of = lambda *_, **__: NO_ADVICE
 
 
 def execute(line: str, name: str, program: str) -> tuple[int, str, str]:

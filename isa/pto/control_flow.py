@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from castsim.isa.errors import NOWHERE, CastsimError, Span, closest
 from castsim.isa.pto import pto_scalars, tile_forms, tile_operation_forms
-from castsim.isa.pto.dialects import dialect_module, dialect_names, dialect_of
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro_forms import ROWS as MICRO_ROWS
 from castsim.isa.pto.program import (
@@ -41,7 +40,7 @@ from castsim.isa.pto.strided_statements import PREFIX as STRIDED_PREFIX
 from castsim.isa.pto.strided_statements import STRIDED_ROWS, read_strided
 from castsim.isa.pto.tile_operation_forms import read_operands
 from castsim.isa.pto.types import AFTER_LOWERING, LOWERED_DIALECTS, UNSIZED_MASK, format_type
-from castsim.isa.pto.value_types import MaskType
+from castsim.isa.pto.value_types import MaskType, dialect_module, dialect_names, dialect_of
 from castsim.isa.pto.vector_operations import PRINT, VECTOR_OPERATIONS
 
 # Reading `pto.tprint`, which writes nothing (docs/reference/pto.md section 7.11).

@@ -11,7 +11,6 @@ from typing import Any
 
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import control_flow, pto_scalars, tile_forms, tile_operation_forms
-from castsim.isa.pto.dialects import dialect_module
 from castsim.isa.pto.micro_words import micro_text
 from castsim.isa.pto.program import (
     Argument,
@@ -37,6 +36,7 @@ from castsim.isa.pto.pto_scalars import bits_of
 from castsim.isa.pto.statement_forms import FLOATS, StatementForm, format_attributes, values_text
 from castsim.isa.pto.strided_statements import strided_text
 from castsim.isa.pto.types import format_type
+from castsim.isa.pto.value_types import dialect_module
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
 
 # The lines that begin regions: loops, conditions, and the values that they carry.

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, Span, TileError, WarningKind, closest
 from castsim.isa.formats import format_named
-from castsim.isa.pto.dialects import dialect_module, dialect_of, dialect_types
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
@@ -27,6 +26,9 @@ from castsim.isa.pto.value_types import (
     Type,
     VectorType,
     ViewType,
+    dialect_module,
+    dialect_of,
+    dialect_types,
     element_format,
     held_element,
 )
@@ -503,7 +505,7 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
     if text in PREFIXED:
         raise source.error(f"{text} is an element type; a value cannot have it", start, len(text), _known_types())
     added = dialect_of(name)
-    dialect = None if added is None else dialect_module(added, "types", source.span(start, len(text)))
+    dialect = None if added is None else dialect_module(added, "operations", source.span(start, len(text)))
     if f"!{name}" not in (_KNOWN if dialect is None else dialect.TYPES):
         raise _unknown_type(source, start, text, name)
     if name == "pto.align" or text == "!pto.mask":

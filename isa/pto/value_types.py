@@ -1,4 +1,4 @@
-"""The types of `.pto` values.
+"""The types of `.pto` values, and the dialects that add types and operations.
 
 `castsim.isa.pto.program` describes the whole program.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
 
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import Located
+from castsim.isa.errors import NOWHERE, Located, ReadError, Span
 from castsim.isa.formats import FloatFormat, Format, Specials, format_named
 
 
@@ -127,7 +129,7 @@ class AlignType:
 
 
 class DialectType:
-    """A type that a dialect of another level adds; see `castsim.isa.pto.dialects`."""
+    """A type that a dialect of another level adds; see `castsim.isa.pto.value_types`."""
 
     __slots__ = ()
 
@@ -285,3 +287,48 @@ def unpacked(kind: TileType) -> TileType:
 
 def _twice(extent: int | None) -> int | None:
     return None if extent is None else 2 * extent
+
+
+# The dialects that languages add: the folder that reads, prints and lowers the operations of each.
+
+LOGICAL = "vmi"
+"""The dialect of logical registers, with operations named `pto.vmi.NAME`."""
+
+DIALECT_TITLES = {LOGICAL: "logical registers (pto.vmi)"}
+"""What each dialect is, by the prefix of its operations after `pto.`."""
+
+DIALECTS: dict[str, str] = {
+    LOGICAL: "castsim.languages.vmi",
+}
+"""The folder of each installed dialect.
+
+Its module `operations` has `TYPES` and their `READERS`, `NAMES`, `read_operation` and `operation_text`; `lowering` has
+`lower_function`, which replaces the operations of a function by micro operations.
+"""
+
+
+def dialect_of(name: str) -> str | None:
+    """Return the dialect of an operation or type `pto.DIALECT.NAME`; None if it belongs to none."""
+    prefix, dialect, *rest = name.split(".", 2) if name.count(".") > 1 else (name, "")
+    return dialect if rest and prefix == "pto" and dialect in DIALECT_TITLES else None
+
+
+def dialect_module(dialect: str, module: str, span: Span = NOWHERE) -> ModuleType:
+    """Return a module of a dialect's folder, which is loaded on first use; `span` is what needs it.
+
+    Raises:
+        ReadError: this installation lacks the dialect.
+    """
+    if dialect not in DIALECTS:
+        raise ReadError(f"this castsim was installed without {DIALECT_TITLES[dialect]}", span=span)
+    return import_module(f"{DIALECTS[dialect]}.{module}")
+
+
+def dialect_names() -> tuple[str, ...]:
+    """Return the names of all operations of the installed dialects."""
+    return tuple(name for dialect in DIALECTS for name in dialect_module(dialect, "operations").NAMES)
+
+
+def dialect_types() -> tuple[str, ...]:
+    """Return the types of the installed dialects."""
+    return tuple(name for dialect in DIALECTS for name in dialect_module(dialect, "operations").TYPES)

@@ -88,7 +88,7 @@ COMMANDS = {
 }
 """The module of each command that castsim ships, in the order of the help; a start reads the names only."""
 
-RUN_BLOCKS: tuple[str, ...] = ("castsim.tools.advise.run_blocks",)
+RUN_BLOCKS: tuple[str, ...] = ("castsim.tools.advise.page",)
 """The modules whose `blocks_of_run` adds blocks to the summary on the page of a run."""
 
 ENTRY_POINTS = "castsim.features"

@@ -97,7 +97,7 @@ def read_tune_ledger(data: bytes) -> None:
 
 def read_trace(data: bytes) -> None:
     """Read a trace as `castsim view` does, of itself and beside a program."""
-    from castsim.tools.diff.recorded_runs import read_object  # noqa: PLC0415 - likewise
+    from castsim.tools.diff.comparing import read_object  # noqa: PLC0415 - likewise
     from castsim.tools.traces.command import check_trace  # noqa: PLC0415 - only for traces
 
     assert isinstance(check_trace(read_object(data, "t.json"), "t.json"), str)

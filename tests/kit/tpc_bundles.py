@@ -15,8 +15,7 @@ from castsim.isa.tpc.instructions import FORMS, available
 from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot, TpcInstruction, TpcProgram
 from castsim.tools.tpc_binary.assembler import assemble
 from castsim.tools.tpc_binary.bundle_encoding import encode_bundle
-from castsim.tools.tpc_binary.encoding_tables import CompressedLayout, Encoding
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import CompressedLayout, Encoding, encoding_of
 
 UNIT = 32
 """Bytes of a bundle or a compressed pair (docs/reference/tpc.md section 8)."""

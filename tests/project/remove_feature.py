@@ -23,7 +23,7 @@ import castsim
 TABLES = (
     "simulator/commands/feature.py",
     "simulator/running/languages.py",
-    "isa/pto/dialects.py",
+    "isa/pto/value_types.py",
     "simulator/commands/declared_commands.py",
 )
 """The files with a row for each feature."""

@@ -48,8 +48,8 @@ simulator/numerics/compiled: __init__
 simulator/reports: run_cycles run_findings run_report target_template terminal
 simulator/reports/pages: answer_pages grammars run_page
 simulator/running: cycle_evidence languages program_edits program_loading
-simulator/tools/accuracy: page
-simulator/tools/advise: advice_search reordering suggestions text_edits
+simulator/tools/accuracy: command
+simulator/tools/advise: advice_search reordering suggestions
 simulator/tools/builtins: builtin_call
 simulator/tools/calibrate: calibration
 simulator/tools/check: checking command

@@ -28,7 +28,7 @@ from project.built_site import build_of_playground, built_playground, built_site
 from castsim.__main__ import main
 from castsim.reports.pairs import pair_rows
 from castsim.targets.loader import load_target
-from castsim.tools.advise import run_blocks
+from castsim.tools.advise import page as advice_page
 
 PLAYGROUND = ROOT / "docs" / "playground"
 build = build_of_playground()
@@ -74,7 +74,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[list[object]]:
     with contextlib.chdir(tmp_path_factory.mktemp("expected")), pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
         patch.setattr(
-            run_blocks, "advice_of", lambda *_, **__: "the playground's run tries no changes; use castsim advise"
+            advice_page, "advice_of", lambda *_, **__: "the playground's run tries no changes; use castsim advise"
         )
         for line, name, text in requests(REQUESTS):
             Path(name).write_text(text, encoding="utf-8")

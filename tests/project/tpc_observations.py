@@ -34,7 +34,7 @@ from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import OperandKey, RowKey
 from castsim.tools.tpc_binary.assembler import program_bytes
 from castsim.tools.tpc_binary.bundle_encoding import encode_bundle
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 from castsim.tools.tpc_lint.lint_checking import lint
 
 

@@ -4,7 +4,7 @@ It is a recurrence without an event queue. Every pipe is in one of a few states 
 (`pipe_steps`); the scalar unit issues as far as some pipe needs it (`issue`); block requests are served in the order of
 (cycle, operation) at the ports (`pipe_steps`).
 `machine_steps` combines them. All of them work on rows of integers, named after the objects of the event engine
-(`state`, `state_rows`), in lists of rows or in raw memory (`execution_rows`), and run interpreted,
+(`state`), in lists of rows or in raw memory (`execution_rows`), and run interpreted,
 or compiled if numba is installed and the run is long (`tile_simulation`, `compiled_machine`). The costs are
 rules of the mechanism, called by every engine (`execution.transfer_timing`, `strided.strided_instructions`,
 `vector_function.function_timing`).

@@ -31,10 +31,9 @@ from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
 from castsim import files
-from castsim.engines.fast_dataflow import issue, machine_steps, pipe_steps, state_rows
+from castsim.engines.fast_dataflow import issue, machine_steps, pipe_steps
 from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine, sources
-from castsim.engines.fast_dataflow.state import MachineState
-from castsim.engines.fast_dataflow.state_rows import names_of
+from castsim.engines.fast_dataflow.state import DONE, MachineState, names_of
 from castsim.execution import transfer_timing
 from castsim.machines.strided import strided_instructions as strided_timing
 from castsim.machines.vector_function import function_timing
@@ -225,7 +224,7 @@ def _machine(stamp: int) -> Callable[[int], int]:
     """Return the machine; the stamp becomes part of the cache key, which otherwise covers only this file."""
 
     def run(address: int) -> int:
-        return machine_steps.run(_to_machine(address)) if stamp >= 0 else state_rows.DONE
+        return machine_steps.run(_to_machine(address)) if stamp >= 0 else DONE
 
     return run
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from castsim.engines.fast_dataflow import state
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory
-from castsim.engines.fast_dataflow.state_rows import (
+from castsim.engines.fast_dataflow.state import (
     BEGIN,
     CAUSES,
     CHECKPOINT_TOKEN,

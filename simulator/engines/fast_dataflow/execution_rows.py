@@ -14,8 +14,20 @@ from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints, overlo
 import numpy as np
 
 from castsim.engines.fast_dataflow.pipe_steps import execution_of, over
-from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain
-from castsim.engines.fast_dataflow.state_rows import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH, names_of
+from castsim.engines.fast_dataflow.state import (
+    BEGUN,
+    MARKER,
+    NONE,
+    SCALAR_END,
+    STALE,
+    WIDTH,
+    EntryRow,
+    ExecutionRow,
+    MachineState,
+    NodeRow,
+    chain,
+    names_of,
+)
 from castsim.execution import pipe_operations, timing, transfer_timing
 from castsim.isa.dataclass import dataclass, replace
 from castsim.machines.strided import strided_instructions as strided_timing

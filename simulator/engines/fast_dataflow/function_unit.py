@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from castsim.engines.fast_dataflow import state_rows
 from castsim.engines.fast_dataflow.encoding import Encoder, UnitOperation
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory
-from castsim.engines.fast_dataflow.state import PortsRow
-from castsim.engines.fast_dataflow.state_rows import CAUSES, FUNCTION, NONE
+from castsim.engines.fast_dataflow.state import CAUSES, FUNCTION, NONE, FunctionRow, PortsRow
 from castsim.execution.tree import Operation
 from castsim.isa.dataclass import dataclass, replace
 from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function, timed, turn_bytes
@@ -47,7 +45,7 @@ class FunctionRows:
         timing = timed(operation, self.target)
         spans = tuple(number for span in timing.spans for number in (CAUSES.index(span.cause), span.until))
         encoder.most_spans = max(encoder.most_spans, len(timing.spans))
-        function = state_rows.FunctionRow(
+        function = FunctionRow(
             first_span=encoder.integers(spans),
             spans=len(timing.spans),
             first_access=encoder.integers(timing.accesses),

@@ -20,8 +20,7 @@ from castsim.engines.fast_dataflow.pipe_steps import (
     spend,
     take,
 )
-from castsim.engines.fast_dataflow.state import AccessRow, LoweredRow, MachineState, NodeRow, OperationRow, SpaceRow
-from castsim.engines.fast_dataflow.state_rows import (
+from castsim.engines.fast_dataflow.state import (
     AWAITING_FLAG,
     BARRIER,
     BEGIN,
@@ -50,6 +49,12 @@ from castsim.engines.fast_dataflow.state_rows import (
     WAIT,
     WHOLE,
     WRITTEN,
+    AccessRow,
+    LoweredRow,
+    MachineState,
+    NodeRow,
+    OperationRow,
+    SpaceRow,
 )
 
 # Which earlier executions an execution has to wait for, in programs that synchronise nothing themselves.

@@ -28,8 +28,7 @@ from castsim.engines.fast_dataflow.pipe_steps import (
     spend,
     take,
 )
-from castsim.engines.fast_dataflow.state import FlagRow, MachineState
-from castsim.engines.fast_dataflow.state_rows import (
+from castsim.engines.fast_dataflow.state import (
     ARRIVING,
     AWAITING_DRAIN,
     AWAITING_FLAG,
@@ -56,6 +55,8 @@ from castsim.engines.fast_dataflow.state_rows import (
     VECTOR,
     WAIT,
     WORKING,
+    FlagRow,
+    MachineState,
 )
 
 

@@ -6,8 +6,7 @@ event, `wake` here is NEVER until the time is known.
 
 from __future__ import annotations
 
-from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, FlagRow, MachineState, TransferRow
-from castsim.engines.fast_dataflow.state_rows import (
+from castsim.engines.fast_dataflow.state import (
     BANK_CONFLICT,
     BEGUN,
     BUSY,
@@ -27,6 +26,11 @@ from castsim.engines.fast_dataflow.state_rows import (
     SCALAR_PIPE,
     WIDTH,
     WORKING,
+    EntryRow,
+    ExecutionRow,
+    FlagRow,
+    MachineState,
+    TransferRow,
 )
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.transfer_timing import (

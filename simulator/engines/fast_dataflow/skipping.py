@@ -14,15 +14,6 @@ from castsim.engines.fast_dataflow.encoding import Encoder, Frame
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, Jump, RecordShift, RunRecords
 from castsim.engines.fast_dataflow.pipe_steps import execution_of, free_entry, note_latest, over
 from castsim.engines.fast_dataflow.state import (
-    AccountRow,
-    EntryRow,
-    ExecutionRow,
-    MachineState,
-    PipeRow,
-    ProgressRow,
-    chain,
-)
-from castsim.engines.fast_dataflow.state_rows import (
     ARRIVING,
     BEGUN,
     CAUSES,
@@ -39,8 +30,15 @@ from castsim.engines.fast_dataflow.state_rows import (
     VECTOR,
     WIDTH,
     WORKING,
+    AccountRow,
+    EntryRow,
+    ExecutionRow,
+    MachineState,
+    PipeRow,
+    ProgressRow,
     State,
     aged,
+    chain,
     relative,
     shift,
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from castsim.engines.fast_dataflow.encoding import Encoder, UnitOperation
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory
-from castsim.engines.fast_dataflow.state import PortsRow, VectorRow, WalkRow
-from castsim.engines.fast_dataflow.state_rows import MASK, VECTOR
+from castsim.engines.fast_dataflow.state import MASK, VECTOR, PortsRow, VectorRow, WalkRow
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation
 from castsim.isa.dataclass import dataclass

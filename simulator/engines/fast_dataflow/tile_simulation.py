@@ -18,8 +18,7 @@ from castsim.engines.fast_dataflow.issue import first_need, issue_one
 from castsim.engines.fast_dataflow.machine_steps import run
 from castsim.engines.fast_dataflow.pipe_steps import close_segment, execution_of, rest, spend
 from castsim.engines.fast_dataflow.skipping import Skipper, executions, operations
-from castsim.engines.fast_dataflow.state import EntryRow, MachineState, PipeRow, chain
-from castsim.engines.fast_dataflow.state_rows import (
+from castsim.engines.fast_dataflow.state import (
     AWAITING_FLAG,
     AWAITING_OPERANDS,
     BARRIER,
@@ -41,6 +40,10 @@ from castsim.engines.fast_dataflow.state_rows import (
     SCALAR_PIPE,
     SCALAR_RUNS,
     TOKENS,
+    EntryRow,
+    MachineState,
+    PipeRow,
+    chain,
 )
 from castsim.execution.pipe_operations import (
     LOOK_AHEAD,

@@ -14,8 +14,7 @@ from castsim.isa.dataclass import dataclass
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_words import conversion
 from castsim.isa.pto.value_types import REGISTER_BITS, AlignType, MaskType
-from castsim.languages.ascendc.call_words import Words
-from castsim.languages.ascendc.function_bodies import (
+from castsim.languages.ascendc.calls import (
     BLOCK,
     I32,
     REPEAT,
@@ -23,6 +22,7 @@ from castsim.languages.ascendc.function_bodies import (
     Lanes,
     MaskedCalls,
     Value,
+    Words,
     bits_of,
     vector,
 )

@@ -23,7 +23,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Pipe
 from castsim.isa.pto.strided_statements import STRIDED_ROWS
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement, element_format
-from castsim.languages.ascendc.call_words import Operand, Words, check_elements, conversion
+from castsim.languages.ascendc.calls import Operand, Words, check_elements, conversion
 from castsim.languages.ascendc.functions import FunctionWriter
 from castsim.languages.cpp_recording.node_making import NodeMaker, padded_bytes
 from castsim.languages.cpp_recording.recording import Lockstep

@@ -18,8 +18,7 @@ from castsim.isa.pto.value_types import (
     ScalarType,
     Type,
 )
-from castsim.languages.vmi.operations import LEGACY
-from castsim.languages.vmi.types import LogicalMaskType, LogicalVectorType
+from castsim.languages.vmi.operations import LEGACY, LogicalMaskType, LogicalVectorType
 
 Key = tuple[int, str, int]
 """The node that defines a value, the value's role there, and its number."""

@@ -27,11 +27,12 @@ from castsim.isa.pto.value_types import (
     Type,
     vector,
 )
-from castsim.languages.vmi.accesses import Address, LogicalAccesses
 from castsim.languages.vmi.conversions import ConversionRoute, How, RouteStep
 from castsim.languages.vmi.facts import WIDEST, FunctionFacts
 from castsim.languages.vmi.logical_registers import (
+    Address,
     Logical,
+    LogicalAccesses,
     LogicalMask,
     LogicalRegister,
     pairs_of,
@@ -42,6 +43,8 @@ from castsim.languages.vmi.logical_registers import (
 )
 from castsim.languages.vmi.operations import (
     LEGACY,
+    LogicalMaskType,
+    LogicalVectorType,
     conversion_formats,
     conversion_words,
     group_of,
@@ -49,8 +52,7 @@ from castsim.languages.vmi.operations import (
     logical_operations,
     route_of,
 )
-from castsim.languages.vmi.types import LogicalMaskType, LogicalVectorType
-from castsim.tools.micro_builder.micro_builder import OperationRun, Pred, Reg, Use
+from castsim.tools.micro_builder import OperationRun, Pred, Reg, Use
 
 _BLOCKS = REGISTER_BITS // BLOCK_BITS
 _COMBINE = {"vcadd": "vadd", "vcmax": "vmax", "vcmin": "vmin"}

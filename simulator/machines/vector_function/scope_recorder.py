@@ -29,7 +29,6 @@ from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError, Span, WarningKind, WarningText
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.dialects import dialect_module
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
 from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, detour
 from castsim.isa.pto.types import lane_bits
@@ -41,6 +40,7 @@ from castsim.isa.pto.value_types import (
     PointerType,
     ScalarType,
     VectorType,
+    dialect_module,
     element_format,
 )
 from castsim.machines.program_recorder import ProgramRecorder, no_strided

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from castsim.isa.pto.control_flow import HANDLERS
-from castsim.isa.pto.dialects import dialect_names
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.statement_forms import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, LOWERED
+from castsim.isa.pto.value_types import dialect_names
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, text_name
 from castsim.isa.tpc.forms import TARGET_SPELLINGS, TYPES
 from castsim.isa.tpc.instructions import ALIASES, FORMS

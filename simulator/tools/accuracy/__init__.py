@@ -52,6 +52,6 @@ FEATURES = (
             "castsim.tools.accuracy.accuracy_assessment:AccuracyTables",
             "castsim.tools.accuracy.left_out:CrossValidation",
         ),
-        pages=("castsim.tools.accuracy.page",),
+        pages=("castsim.tools.accuracy.command",),
     ),
 )

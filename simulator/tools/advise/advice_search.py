@@ -33,8 +33,6 @@ from castsim.tools.advise.suggestions import (
     RejectedChange,
     SearchConfig,
     SuggestionEvidence,
-)
-from castsim.tools.advise.text_edits import (
     fresh,
     placed_sizes,
     read_by,

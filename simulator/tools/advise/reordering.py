@@ -19,8 +19,7 @@ from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
 from castsim.isa.tpc.program import Bundle, LabelDefinition, TpcInstruction, TpcProgram
 from castsim.running.program_edits import TextOperation, TileText, each_of
 from castsim.targets.vliw import VliwTarget
-from castsim.tools.advise.suggestions import ProposedChange
-from castsim.tools.advise.text_edits import defined, read_by, used, written_by
+from castsim.tools.advise.suggestions import ProposedChange, defined, read_by, used, written_by
 from castsim.tools.tpc_assembly.scheduling import schedule
 
 REORDERING = "reorder"

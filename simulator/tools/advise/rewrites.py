@@ -12,8 +12,8 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.types import ELEMENTS
 from castsim.running.program_edits import Edited, TextOperation, TileText, each_of, indent
-from castsim.tools.advise.suggestions import ProposedChange
-from castsim.tools.advise.text_edits import (
+from castsim.tools.advise.suggestions import (
+    ProposedChange,
     defined,
     first_free,
     fresh,

@@ -1,27 +1,26 @@
-"""`castsim.diff`: comparison of programs and results of runs; the difference as JSON and as text."""
+"""`castsim.diff`: comparison of programs and of results of runs, which are read back from their JSON."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import prod
+import json
+from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
-
-from rich.console import RenderableType
-from rich.text import Text
+from types import SimpleNamespace, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from castsim.execution.input_data import digest, read_array
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.timing import Cause
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import CastsimError, EngineError, ReadError, arguments_checked
+from castsim.isa.errors import CastsimError, EngineError, ReadError, Span, arguments_checked
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.reading import Source, read_bytes, source_from
-from castsim.numerics.codec import codes_from_array, value_of
-from castsim.reports.documents import Json, identifier
-from castsim.reports.numbers import bits_text, duration, grouped, json_value
-from castsim.reports.terminal import composed, indented, table
+from castsim.numerics.codec import codes_from_array
+from castsim.reports.documents import Keys, identifier, keys_of
+from castsim.reports.run_cycles import Launches, LaunchLine, Pipe
+from castsim.reports.run_findings import Run
+from castsim.reports.sections.kernel import Kernel, KernelLine
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
@@ -29,27 +28,152 @@ from castsim.running.synchronisation.race_findings import REPORT, STOP
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 from castsim.tools.diff.differences import (
-    ComparedOutput,
     ComparedSide,
     ComparisonError,
     Difference,
-    LineChange,
     LineSpan,
-    LineThatDiffers,
     SideOutput,
     SourceLineCost,
-    by_effect,
     by_line,
     difference,
     side_of,
 )
-from castsim.tools.diff.recorded_runs import RecordedObject, recorded_run
 
 if TYPE_CHECKING:
     from castsim.running.loaded import LaunchRequest
 
 
-# The JSON that `castsim run --json` wrote, read back as a side of a comparison.
+# The JSON that `castsim run --json` wrote, read back.
+
+
+def recorded_run(data: bytes, file: str) -> RecordedObject:
+    """Return the run in a document; files that it names are not opened.
+
+    Raises:
+        ReadError: not JSON, not the result of a run, or another version.
+    """
+    return _run(read_object(data, file), file)
+
+
+def parsed_json(data: bytes) -> Any:
+    """Return the value of a JSON text; ValueError also for NaN, Infinity and numbers too large for a double."""
+    return json.loads(data, parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError(f"{text} is not a number that JSON results have")
+    return number
+
+
+def read_object(data: bytes, file: str) -> Mapping[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        ReadError: the file is not a JSON object.
+    """
+    try:
+        document = parsed_json(data)
+    except json.JSONDecodeError as error:
+        line = error.doc.split("\n")[error.lineno - 1]
+        raise ReadError(
+            f"not JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
+        ) from None
+    except (ValueError, RecursionError):  # no encoding of JSON, a number of too many digits, nested too deeply
+        raise ReadError(f"'{file}' is not readable JSON", legal=_LEGAL) from None
+    if not isinstance(document, dict):
+        raise ReadError(f"result '{file}': not what `castsim run --json` writes", legal=_LEGAL)
+    return document
+
+
+_LEGAL = ("castsim run PROGRAM --json FILE",)
+
+
+def _run(content: Mapping[str, Any], file: str) -> RecordedObject:
+    """Return the part of a document that the comparison needs.
+
+    Raises:
+        ReadError: the document is not that of a run.
+    """
+    for key, what in (("traceEvents", "a trace"), ("errors", "a run that failed"), ("entries", "a run of all entries")):
+        if key in content:
+            raise ReadError(f"result '{file}': is {what}, not the result of a run", legal=_LEGAL)
+    if "total_cycles" not in content or "program" not in content or "instructions" not in content:
+        raise ReadError(f"result '{file}': not what `castsim run --json` writes", legal=_LEGAL)
+    version, own = content.get("schema_version"), Run.VERSION
+    if version != own or isinstance(version, bool):
+        raise ReadError(
+            f"result '{file}': has schema_version {json.dumps(version)[:40]}; this castsim reads {own}",
+            legal=_LEGAL,
+        )
+    try:
+        return _object(Run, content, "")
+    except ReadError as error:
+        raise ReadError(f"result '{file}': {error.message}", legal=_LEGAL) from None
+
+
+# The values of a document, checked by the declaration of its keys.
+
+RecordedObject: TypeAlias = Any
+"""The keys of an object that a comparison reads, as attributes; None if they are absent."""
+
+_READ: Mapping[type[Keys], tuple[str, ...]] = {
+    Run: (
+        *("program", "entry", "target", "total_cycles", "seconds", "pipes", "instructions", "launches", "kernel"),
+        *("outputs", "outputs_not_computed"),
+    ),
+    Pipe: ("causes",),
+    Launches: ("lines",),
+    LaunchLine: ("line", "op", "cycles", "causes"),
+    Kernel: ("lines",),
+    KernelLine: ("line", "op", "cycles", "causes"),
+}
+"""The keys that are read; of other objects all are."""
+
+
+def _object(form: type[Keys], content: object, place: str) -> RecordedObject:
+    if not isinstance(content, Mapping):
+        raise ReadError(f"{place}Input should be an object")
+    values = SimpleNamespace()
+    keys = keys_of(form)
+    for name in _READ.get(form, keys):
+        meaning, hint, _ = keys[name]
+        if name not in content and not meaning.optional:
+            raise ReadError(f"{place}{name}: Field required")
+        value = _value(hint, content[name], f"{place}{name}") if name in content else None
+        setattr(values, name, value)
+    return values
+
+
+def _value(hint: Any, value: Any, place: str) -> Any:
+    """Return a value of the type that a key declares; counts have an upper limit, because computations must end.
+
+    Raises:
+        ReadError: it has another type.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _value(arguments[0], value, place)
+    if origin in (Union, UnionType):
+        return None if value is None else _value(arguments[0], value, place)
+    if origin is list and isinstance(value, list):
+        return [_value(arguments[0], item, f"{place}.{number}") for number, item in enumerate(value)]
+    if origin is dict and isinstance(value, Mapping):
+        return {key: _value(arguments[1], item, f"{place}.{key}") for key, item in value.items()}
+    if origin is None and issubclass(hint, Keys):
+        return _object(hint, value, f"{place}.")
+    numbers = {int: (int,), float: (int, float)}
+    fits = isinstance(value, str) if hint not in numbers else type(value) in numbers[hint] and 0 <= value < _BEYOND
+    if not fits or origin is not None:
+        raise ReadError(f"{place}: Input should be a valid {_KINDS.get(origin or hint, 'string')}")
+    return value
+
+
+_BEYOND = 1 << 63
+_KINDS = {int: "count", float: "number", list: "list", dict: "object"}
+
+
+# A result of a run as a side of a comparison.
 
 _CAUSES = {identifier(cause): cause for cause in Cause}
 
@@ -364,243 +488,3 @@ def _named(who: str, do: Callable[[], _Made]) -> _Made:
         raise named_error from error
     except MemoryError as error:
         raise ComparisonError(f"not enough memory ({who})") from error
-
-
-def difference_lines(lines: Iterable[LineThatDiffers]) -> list[Json]:
-    """Return lines as JSON with the pipe cycles that each spends."""
-    return [{**line.as_json(), "spent_a": line.spent[0], "spent_b": line.spent[1]} for line in lines]
-
-
-# The difference of two runs as text: the answer, pipes, lines, outputs.
-
-_ROWS = 40
-"""Maximum number of lines in the text; JSON has all."""
-
-_SYNCHRONISING = re.compile(r"^\s*(?:pto\.)?(?:set_flag|wait_flag|barrier|record_event|wait_event)\b")
-
-_NO_VALUES = "outputs: not compared, as no values were computed"
-
-
-@composed
-def difference_text(comparison: Difference, width: int) -> Iterator[RenderableType]:
-    """Yield the text of a difference for a terminal of `width` columns."""
-    yield from head_of(comparison)
-    if comparison.pipes:
-        yield Text()
-        yield _pipes(comparison)
-    if comparison.lines:
-        yield Text()
-        yield from _lines(comparison, width)
-    parts = list(output_parts(comparison))
-    if parts:
-        yield Text()
-        yield from parts
-
-
-def output_parts(comparison: Difference) -> Iterator[RenderableType]:
-    """Yield the lines on each differing output, with its first differing elements, and on unequal shapes."""
-    for output in comparison.outputs:
-        if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
-            yield from _output_text(output)
-
-
-def head_of(comparison: Difference) -> Iterator[Text]:
-    """Yield the names of both sides, and the comparison of their cycles and outputs."""
-    yield Text(f"A {_named_side(comparison.a)}")
-    yield Text(f"B {_named_side(comparison.b)}")
-    yield Text(_cycles(comparison), style="bold")
-    if not comparison.outputs:
-        yield Text(_NO_VALUES)
-        return
-    unequal = sum(not output.equal for output in comparison.outputs)
-    count = len(comparison.outputs)
-    if unequal:
-        yield Text(f"outputs: {unequal:,} of {count:,} differ{'s' * (unequal == 1)}", style="bold red")
-    else:
-        yield Text(f"outputs: {'the same' if count == 1 else f'all {count} the same'}, bit for bit")
-
-
-def _named_side(side: ComparedSide) -> str:
-    entry = "" if side.entry is None else f" @{side.entry}"
-    return f"{side.file}{entry} on {side.target}{', according to its JSON' * (side.result is None)}"
-
-
-def _cycles(comparison: Difference) -> str:
-    a, b = comparison.cycles_a, comparison.cycles_b
-    if a is None or b is None:
-        return "cycles: not modelled for this program"
-    if a == b:
-        return f"cycles: {grouped(a)}, the same"
-    by = speed_of(comparison)
-    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B takes {by}' if by else ''}{_seconds(comparison)}"
-
-
-def speed_of(comparison: Difference) -> str:
-    """Return the second side's cycles relative to the first side's in words; '' if equal or unknown.
-
-    Above 1.5x the ratio is clearer than a percentage and follows it.
-    """
-    a, b, percent = comparison.cycles_a, comparison.cycles_b, comparison.slowdown_percent
-    if not a or not b or percent is None or a == b:
-        return ""
-    cycles = f"{_decimal(abs(percent))} % {'fewer' if b < a else 'more'} cycles"
-    ratio = max(a, b) / min(a, b)
-    return cycles if ratio <= _CLEAR_RATIO else f"{cycles}, {ratio:,.1f}x {'faster' if b < a else 'slower'}"
-
-
-_CLEAR_RATIO = 1.5
-
-
-def _decimal(percent: float) -> str:
-    """Return a percentage with one decimal, or as many as a nonzero digit needs."""
-    return next((text for places in range(1, 9) if float(text := f"{percent:.{places}f}")), f"{percent:.8f}")
-
-
-def _seconds(comparison: Difference) -> str:
-    """Return the times of both sides if their clocks differ, because cycles alone cannot be compared then."""
-    a, b = comparison.a, comparison.b
-    if a.target == b.target or not a.seconds or not b.seconds:
-        return ""
-    return f"; {duration(a.seconds)} -> {duration(b.seconds)}"
-
-
-def _pipes(comparison: Difference) -> RenderableType:
-    pipe_table = table("pipe", "cause", ">cycles A", ">cycles B", ">B - A")
-    for pipe in comparison.pipes:
-        name = pipe.pipe
-        for cause in Cause:
-            a, b = pipe.causes_a.get(cause, 0), pipe.causes_b.get(cause, 0)
-            if a != b:
-                pipe_table.add_row(name, str(cause), grouped(a), grouped(b), f"{b - a:+,}")
-                name = ""
-    return pipe_table
-
-
-def _lines(comparison: Difference, width: int) -> Iterator[RenderableType]:
-    yield Text(
-        f"lines that differ: {len(comparison.lines)}{'' if comparison.by_text else ', by the instructions in them'}"
-    )
-    waits = [line_difference for line_difference in comparison.lines if _only_waits(line_difference)]
-    rows = [line_difference for line_difference in by_effect(comparison.lines) if not _only_waits(line_difference)]
-    for line_difference in rows[:_ROWS]:
-        yield Text(
-            f"  {_place(line_difference):<14} {line_difference.change:<8} {_cost(line_difference)}".rstrip(),
-            no_wrap=True,
-            overflow="ellipsis",
-        )
-        yield from _texts(line_difference, width)
-    if waits:
-        yield Text(f"  flags, barriers and waits: {len(waits)} lines")
-    if len(rows) > _ROWS:
-        yield Text(f"  and {len(rows) - _ROWS} more (--json has all)")
-
-
-def _only_waits(line_difference: LineThatDiffers) -> bool:
-    """Return whether a line only synchronises on each side that has it, or waits longer on one side alone."""
-    if line_difference.change is LineChange.CYCLES and not line_difference.effect:
-        return True
-    texts = [statement.text for statement in (line_difference.a, line_difference.b) if statement is not None]
-    return all(_SYNCHRONISING.search(text) for text in texts)
-
-
-def _place(line_difference: LineThatDiffers) -> str:
-    a, b = line_difference.line_a, line_difference.line_b
-    return f"{'-' if a is None else a} -> {'-' if b is None else b}"
-
-
-def _cost(line_difference: LineThatDiffers) -> str:
-    a, b = line_difference.spent
-    if a is None and b is None:
-        return ""
-    if a is None or b is None:
-        only = a if b is None else b
-        return f"{_counted(only or 0)} {'in A' if b is None else 'in B'}"
-    if a == b:
-        return f"{_counted(a)} on both"
-    return f"{grouped(a)} -> {grouped(b)} pipe cycles ({b - a:+,})"
-
-
-def _counted(cycles: int) -> str:
-    return f"{grouped(cycles)} pipe cycle{'s' * (cycles != 1)}"
-
-
-def _texts(line_difference: LineThatDiffers, width: int) -> Iterator[Text]:
-    """Yield the texts of a line, with a sign where they differ; a long common beginning is left out."""
-    if (
-        line_difference.a is not None
-        and line_difference.b is not None
-        and line_difference.change in (LineChange.CHANGED, LineChange.RENAMED)
-    ):
-        first, second = _excerpts(line_difference.a.text, line_difference.b.text, max(width - 8, 20))
-        yield _quoted("-", first, "red")
-        yield _quoted("+", second, "green")
-        return
-    statement = line_difference.b or line_difference.a
-    sign, style = {LineChange.ADDED: ("+", "green"), LineChange.REMOVED: ("-", "red")}.get(
-        line_difference.change, (" ", "dim")
-    )
-    if statement is not None:
-        yield _quoted(sign, _shortened(statement.text, max(width - 8, 20)), style)
-
-
-def _quoted(sign: str, text: str, style: str) -> Text:
-    return Text(f"      {sign} {text}", style=style, no_wrap=True, overflow="ignore")
-
-
-def _excerpts(first: str, second: str, room: int) -> tuple[str, str]:
-    """Return two excerpts of equal length, starting shortly before the first difference."""
-    if max(len(first), len(second)) <= room:
-        return first, second
-    same = next((n for n, pair in enumerate(zip(first, second, strict=False)) if len(set(pair)) > 1), len(first))
-    start = max(0, min(same - room // 3, max(len(first), len(second)) - room))
-    if not start:
-        return _shortened(first, room), _shortened(second, room)
-    return _shortened(f"...{first[start + 3 :]}", room), _shortened(f"...{second[start + 3 :]}", room)
-
-
-def _shortened(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 3]}..."
-
-
-def _output_text(output_difference: ComparedOutput) -> Iterator[RenderableType]:
-    a, b = output_difference.a, output_difference.b
-    name = output_difference.name if a is None or b is None or a.name == b.name else f"{a.name} (B: {b.name})"
-    if a is None or b is None:
-        only, whole = ("B", b) if a is None else ("A", a)
-        yield Text(f"output {name}: only {only} has this output, {_form(whole)}", style="bold")
-        return
-    form = _form(a) if _form(a) == _form(b) else f"{_form(a)} -> {_form(b)}"
-    if output_difference.differing is None:
-        why = (
-            "the numbers of elements differ"
-            if prod(a.shape) != prod(b.shape)
-            else "the digests differ; the elements are not known"
-        )
-        yield Text(f"output {name}: {form}, {why}", style="bold")
-        return
-    if output_difference.equal:
-        yield Text(f"output {name}: {form}, the same bits in another shape")
-        return
-    elements = prod(a.shape)
-    yield Text(
-        f"output {name}: {form}, {grouped(output_difference.differing)} of {grouped(elements)} elements differ",
-        style="bold",
-    )
-    if output_difference.first:
-        rows = (
-            (_index(element.index), *_number(element.bits_a, a.format), *_number(element.bits_b, b.format))
-            for element in output_difference.first
-        )
-        yield indented(table("index", ">bits A", ">value A", ">bits B", ">value B", rows=rows))
-
-
-def _form(output: SideOutput | None) -> str:
-    return "" if output is None else f"{output.format.name} [{' x '.join(map(str, output.shape))}]"
-
-
-def _index(index: Sequence[int]) -> str:
-    return f"[{', '.join(map(str, index))}]"
-
-
-def _number(bits: int, fmt: Format) -> tuple[str, str]:
-    return bits_text(bits, fmt), str(json_value(value_of(bits, fmt), fmt))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from castsim.isa.dataclass import replace
+from castsim.reports.documents import Json
 from castsim.reports.pages.answer_pages import (
     titled_section,
 )
@@ -24,8 +25,8 @@ from castsim.reports.pages.blocks import (
     text_blocks,
 )
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes
-from castsim.tools.diff.comparing import difference_lines, head_of, output_parts, speed_of
-from castsim.tools.diff.differences import ComparedSide, Difference, by_effect
+from castsim.tools.diff.command import head_of, output_parts, speed_of
+from castsim.tools.diff.differences import ComparedSide, Difference, LineThatDiffers, by_effect
 
 # The timelines of two runs over one axis: operations of those that ran now, executions of those read from JSON.
 
@@ -79,7 +80,7 @@ def page_of(comparison: Difference) -> Page:
         titled_section("Summary", Figures(tuple(_diff_page_figures(comparison))), *text_blocks(head_of(comparison)))
     ]
     if comparison.lines:
-        columns = {"lines": difference_lines(by_effect(comparison.lines)), "timelines": _TIMELINES if lanes else ""}
+        columns = {"lines": _difference_lines(by_effect(comparison.lines)), "timelines": _TIMELINES if lanes else ""}
         caption = "" if comparison.by_text else "By the instructions in them; the text of both programs is not known."
         sections.append(PageSection("lines", "Lines that differ", (ResultsView("changes", caption, Packed(columns)),)))
     sections.append(PageSection(_TIMELINES, "Timelines", lanes))
@@ -95,6 +96,11 @@ def page_of(comparison: Difference) -> Page:
         tuple(section for section in sections if section.blocks),
         comparison.as_json(),
     )
+
+
+def _difference_lines(lines: Iterable[LineThatDiffers]) -> list[Json]:
+    """Return lines as JSON with the pipe cycles that each spends."""
+    return [{**line.as_json(), "spent_a": line.spent[0], "spent_b": line.spent[1]} for line in lines]
 
 
 def _diff_page_figures(comparison: Difference) -> Iterator[Figure]:

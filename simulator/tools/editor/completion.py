@@ -9,12 +9,12 @@ from typing import Literal
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.pto.control_flow import HANDLERS
-from castsim.isa.pto.dialects import dialect_names
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import LEGAL, OF_OPERATION
 from castsim.isa.pto.micro_words import forms_of as micro_forms
 from castsim.isa.pto.statement_forms import EVENTS, LAYOUTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.types import BLOCK_LAYOUTS, ELEMENTS, EXTENSIONS, LOCATIONS, PADS, SCALARS
+from castsim.isa.pto.value_types import dialect_names
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, text_name
 from castsim.isa.reading import Language
 from castsim.isa.tpc.forms import SELECTORS, Dialect, Form, Switch

@@ -22,7 +22,7 @@ from castsim.isa.pto.value_types import MaskType, MicroOperation, ScalarType, ve
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, width_of
 from castsim.tools.expand.registers import NamedRegisters, unwritten
-from castsim.tools.micro_builder.micro_builder import INDEX, Pred, Reg, Use
+from castsim.tools.micro_builder import INDEX, Pred, Reg, Use
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 

@@ -36,7 +36,7 @@ from castsim.tools.expand.registers import (
     pointed,
     unwritten,
 )
-from castsim.tools.micro_builder.micro_builder import INDEX, Reg, Use
+from castsim.tools.micro_builder import INDEX, Reg, Use
 
 # Loop nests whose extents only the running program knows: which of their numbers follow which of its values, and how.
 #

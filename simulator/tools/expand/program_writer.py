@@ -46,7 +46,7 @@ from castsim.tools.expand.registers import (
     far,
     unwritten,
 )
-from castsim.tools.micro_builder.micro_builder import INDEX, Use
+from castsim.tools.micro_builder import INDEX, Use
 
 # One vector function as a vecscope: setup, then loop nests, with counters carried from trip to trip.
 

@@ -24,7 +24,7 @@ from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics.policy import InfinityWrap, Policy
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget
-from castsim.tools.micro_builder.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
+from castsim.tools.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
 
 # The operations of a function of vector instructions that stand for tile operations, while they are made.
 

@@ -44,7 +44,7 @@ from castsim.tools.expand.registers import (
     buffer_pointer,
     far,
 )
-from castsim.tools.micro_builder.micro_builder import INDEX
+from castsim.tools.micro_builder import INDEX
 
 # Views of arguments whose offsets, sizes and strides are values of the program, and the transfers of their parts.
 

@@ -25,7 +25,7 @@ from castsim.machines.strided.strided_instructions import DuplicateCode, Stream,
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.tools.expand.program_writer import Moves, TreeWriter, framed
 from castsim.tools.expand.registers import I64, FunctionEmitter, buffer_pointer
-from castsim.tools.micro_builder.micro_builder import Use
+from castsim.tools.micro_builder import Use
 
 _WORD = (1 << 64) - 1
 _STRUCTURES = (

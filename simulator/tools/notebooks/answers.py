@@ -27,7 +27,7 @@ from castsim.reports.pages.blocks import (
 )
 from castsim.tools import notebooks
 from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, AssessedRow, ErrorCurve
-from castsim.tools.accuracy.page import accuracy_page
+from castsim.tools.accuracy.command import accuracy_page
 from castsim.tools.estimate.cast_estimates import Estimate, Estimates
 from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_totals
 from castsim.tools.lowering.conformance import Matrix

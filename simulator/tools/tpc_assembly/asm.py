@@ -18,8 +18,7 @@ from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.listing import Assembled, Disassembled, assembled_text, disassembled_text, source_text
 from castsim.tools.tpc_binary.assembler import assemble, disassemble, program_bytes
-from castsim.tools.tpc_binary.encoding_tables import Encoding
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import Encoding, encoding_of
 
 # Files of TPC assembly and binaries, as the commands read and write them, and the targets that run them.
 

@@ -19,7 +19,7 @@ from castsim.machines.vliw.assembled import AssembledProgram, ready
 from castsim.targets.loader import Target
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_binary.assembler import Disassembly, disassemble, program_bytes
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 
 COMPANION = ".decl"
 """The suffix of the declarations file beside a binary."""

@@ -32,7 +32,7 @@ from castsim.reports.pages.answer_pages import same, summary_section, table_sect
 from castsim.reports.pages.blocks import Page, PageSection, page_html
 from castsim.running.languages import GRAPHS
 from castsim.running.program_runs import RunConfig
-from castsim.tools.diff.recorded_runs import RecordedObject, parsed_json, read_object, recorded_run
+from castsim.tools.diff.comparing import RecordedObject, parsed_json, read_object, recorded_run
 
 
 class Viewed(CommandDocument, name="view"):

@@ -31,11 +31,12 @@ from castsim.engines.fast_dataflow.execution_rows import (
     parts_of_machine,
 )
 from castsim.engines.fast_dataflow.skipping import Skipper, rows_of
-from castsim.engines.fast_dataflow.state import AccessRow, AccountRow
-from castsim.engines.fast_dataflow.state_rows import (
+from castsim.engines.fast_dataflow.state import (
     NEVER,
     NO_TIME,
     NONE,
+    AccessRow,
+    AccountRow,
     Cycle,
     OperationIndex,
     StateRow,

@@ -17,7 +17,7 @@ from kit.sample_arguments import command
 from makers.expected_files import PROGRAMS
 
 from castsim.__main__ import main
-from castsim.tools.advise import run_blocks
+from castsim.tools.advise import page as advice_page
 
 SAMPLES = [
     path
@@ -96,8 +96,8 @@ def run_page(
     Unless it is to be `advised`, no changes are tried, which takes seconds.
     """
     page, document = folder / "page.html", folder / "run.json"
-    tried = run_blocks.advice_of if advised else lambda *_, **__: None
-    with patch.object(run_blocks, "advice_of", tried):
+    tried = advice_page.advice_of if advised else lambda *_, **__: None
+    with patch.object(advice_page, "advice_of", tried):
         code = main([*argv, "--html", str(page), "--json", str(document), "--quiet"])
     text = page.read_text(encoding="utf-8")
     return data_of(text), json.loads(document.read_text()), text, code

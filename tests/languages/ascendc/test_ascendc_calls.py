@@ -17,7 +17,7 @@ import castsim
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.reading import table_rows
 from castsim.languages import ascendc
-from castsim.languages.ascendc.call_words import MODES
+from castsim.languages.ascendc.calls import MODES
 from castsim.languages.cpp_recording import recording
 
 pytestmark = needs_compiler

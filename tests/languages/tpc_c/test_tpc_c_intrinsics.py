@@ -15,7 +15,7 @@ from kit.paths import TESTS
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.languages.tpc_c.launching import tensor_given
+from castsim.languages.tpc_c.kernels import tensor_given
 from castsim.running.loaded import LaunchRequest
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded

@@ -18,7 +18,7 @@ import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.reading import Language, Source
-from castsim.languages.tpc_c.launching import parts_of, tensor_given
+from castsim.languages.tpc_c.kernels import parts_of, tensor_given
 from castsim.running.loaded import LaunchRequest
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, WarningKind
-from castsim.isa.pto import dialects
+from castsim.isa.pto import value_types
 from castsim.isa.pto.micro_forms import micro_operations
 from castsim.isa.pto.micro_words import CONVERSIONS
 from castsim.isa.pto.pto_parser import parse
@@ -292,7 +292,7 @@ def test_functions_without_logical_registers_are_left_as_they_are() -> None:
 
 
 def test_a_dialect_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(dialects.DIALECTS, "vmi")
+    monkeypatch.delitem(value_types.DIALECTS, "vmi")
     with pytest.raises(CastsimError, match=r"installed without logical registers \(pto.vmi\)") as caught:
         parse(program(LEGAL[0]))
     assert (caught.value.span.line, caught.value.span.column) == (1, 18)

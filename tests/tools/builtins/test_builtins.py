@@ -24,7 +24,7 @@ from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.targets.description import with_options
 from castsim.targets.tpc_compiler import all_builtins, builtins_of, special_functions
 from castsim.tools.tpc_binary.assembler import assemble, disassemble
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 from castsim.tools.tpc_compiler.builtin_calls import Builtin, BuiltinResult, call, emitted
 from castsim.tools.tpc_compiler.builtin_sequences import read_signature
 from castsim.tools.tpc_lint.lint_checking import lint

@@ -37,7 +37,7 @@ from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.description import lifted, with_facts, with_options
 from castsim.targets.loader import load_target
-from castsim.tools.diff.comparing import speed_of
+from castsim.tools.diff.command import speed_of
 from castsim.tools.diff.differences import compared, difference, side_of
 from castsim.tools.reference import schema as registry
 

@@ -20,7 +20,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.parser import parse, print_program
 from castsim.targets.loader import load_target
 from castsim.tools.tpc_binary.assembler import assemble
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 
 KERNEL = """// castsim: target gaudi2
 // castsim: reg S0 = 1

@@ -14,7 +14,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.parser import canonical_text
 from castsim.tools.tpc_assembly.asm import encoded_target
 from castsim.tools.tpc_binary.assembler import assemble, disassemble
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 
 BITS = 2048
 RNG = np.random.default_rng(31)

@@ -22,7 +22,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc.parser import parse
 from castsim.running.program_runs import Result
 from castsim.tools.tpc_binary.assembler import assemble
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 
 NOP = "nop; nop; nop; nop\n"
 END = f"{NOP * 3}nop; halt; halt; nop\n"

@@ -22,7 +22,7 @@ from castsim.isa.tpc.program import Bundle, Slot
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_binary.assembler import assemble, disassemble, program_bytes
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 
 GOLDEN = {  # object dumps and annotations of the vendor's tests for Goya: docs/reference/tpc.md section 8, golden bytes
     "nop; nop; nop; nop": "3f 00 00 00 00 f8 01 00 00 00 00 00 00 00 80 0f 00 f0 01",

@@ -23,7 +23,7 @@ from castsim.machines.vliw.lookup_tables import BINARY, KNOWN, rounded
 from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction, library_functions, special_functions
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_binary.assembler import assemble, disassemble
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 from castsim.tools.tpc_compiler.builtin_calls import (
     FunctionProgram,
     call_function,

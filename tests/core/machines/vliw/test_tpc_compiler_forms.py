@@ -18,7 +18,7 @@ from castsim.isa.tpc.parser import canonical_text
 from castsim.machines.vliw.semantics import prepare
 from castsim.targets.description import with_options
 from castsim.tools.tpc_binary.assembler import assemble, disassemble
-from castsim.tools.tpc_binary.tpc_encoding import encoding_of
+from castsim.tools.tpc_binary.encoding_tables import encoding_of
 
 ROWS = table("tpc_convert_compiler_only.csv")
 INCOME = np.random.default_rng(8).integers(0, 256, (4, 256)).astype(np.uint8)
