@@ -296,19 +296,19 @@ def format_named(text: str) -> Format:
     name = _ALIASES.get(name, name)
     if name not in FORMATS:
         raise ReadError(f"unknown format '{text}'", legal=FORMATS)
-    found = FORMATS[name]
+    fmt = FORMATS[name]
     if not at:
-        return found
-    if not isinstance(found, FloatFormat) or not found.bias_bits:
+        return fmt
+    if not isinstance(fmt, FloatFormat) or not fmt.bias_bits:
         able = [row.name for row in _ROWS if isinstance(row, FloatFormat) and row.bias_bits]
-        legal = [f"{each}@BIAS" for each in able]
+        legal = [f"{settable}@BIAS" for settable in able]
         raise ReadError(f"format '{text}': only {', '.join(able)} has a settable bias", legal=legal)
-    most = 2**found.bias_bits - 1
+    most = 2**fmt.bias_bits - 1
     if not bias_text.isdecimal() or int(bias_text) > most:
         legal = [f"{name}@0 to {name}@{most}"]
         raise ReadError(f"format '{text}': the bias register holds 0 to {most}", legal=legal)
     bias = int(bias_text)
-    return found if bias == found.bias else replace(found, name=f"{name}@{bias}", bias=bias)
+    return fmt if bias == fmt.bias else replace(fmt, name=f"{name}@{bias}", bias=bias)
 
 
 # Rounding, overflow and saturation: the union of what all targets and specifications have, one meaning each.

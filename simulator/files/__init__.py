@@ -47,14 +47,14 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 
     A later name that would be equal gets a number appended.
     """
-    found: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
         plain = file_name(name)
         numbered = (plain if number == 1 else f"{plain}_{number}" for number in count(1))
-        found[name] = next(each for each in numbered if _key(each) not in taken)
-        taken.add(_key(found[name]))
-    return found
+        chosen[name] = next(candidate for candidate in numbered if _key(candidate) not in taken)
+        taken.add(_key(chosen[name]))
+    return chosen
 
 
 def _key(name: str) -> str:
@@ -196,9 +196,9 @@ def _made(folder: Path | None) -> Path | None:
     if folder is None:
         return None
     try:
-        for each in reversed((folder, *folder.parents)):
-            if not each.exists():
-                each.mkdir(mode=0o700, exist_ok=True)
+        for path in reversed((folder, *folder.parents)):
+            if not path.exists():
+                path.mkdir(mode=0o700, exist_ok=True)
         return folder if os.access(folder, os.W_OK | os.X_OK) and _is_ours_alone(folder) else None
     except OSError:
         return None
@@ -218,20 +218,20 @@ def _is_ours_alone(folder: Path) -> bool:
     if not hasattr(os, "geteuid"):  # WebAssembly has no users to tell apart
         return False
     ours = os.geteuid()
-    for each in (folder, *folder.parents):
-        if each.is_symlink() and (each in (folder, folder.parent) or each.lstat().st_uid != _SUPERUSER):
+    for path in (folder, *folder.parents):
+        if path.is_symlink() and (path in (folder, folder.parent) or path.lstat().st_uid != _SUPERUSER):
             return False
     resolved = folder.resolve()
-    for each in (resolved, *resolved.parents):
-        if not os.path.lexists(each):
+    for path in (resolved, *resolved.parents):
+        if not os.path.lexists(path):
             continue
-        found = each.lstat()
-        owners = (ours,) if each == resolved else (ours, _SUPERUSER)
+        status = path.lstat()
+        owners = (ours,) if path == resolved else (ours, _SUPERUSER)
         # In a sticky folder, as /tmp is, only the owner of a file can exchange it.
-        shared = found.st_mode & _WRITABLE_BY_OTHERS and (each == resolved or not found.st_mode & stat.S_ISVTX)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners or shared:
+        shared = status.st_mode & _WRITABLE_BY_OTHERS and (path == resolved or not status.st_mode & stat.S_ISVTX)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in owners or shared:
             return False
-    return not resolved.exists() or all(_is_our_file(each, resolved, ours) for each in os.scandir(resolved))
+    return not resolved.exists() or all(_is_our_file(path, resolved, ours) for path in os.scandir(resolved))
 
 
 def _is_our_file(entry: os.DirEntry[str], folder: Path, ours: int) -> bool:
@@ -240,8 +240,9 @@ def _is_our_file(entry: os.DirEntry[str], folder: Path, ours: int) -> bool:
     A deleted file is nobody's: numba renames the files it has written, in other processes too.
     """
     try:
-        found = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return True
     closed = not folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-    return stat.S_ISREG(found.st_mode) and found.st_uid == ours and (closed or not found.st_mode & _WRITABLE_BY_OTHERS)
+    ours_alone = closed or not status.st_mode & _WRITABLE_BY_OTHERS
+    return stat.S_ISREG(status.st_mode) and status.st_uid == ours and ours_alone

@@ -124,16 +124,16 @@ def parse_number(value: str | Number) -> tuple[bool, Fraction | float]:
 
 def _parse_text(text: str) -> tuple[bool, Fraction | float]:
     if len(text) <= _LONGEST_TEXT:
-        if found := _SPECIAL.fullmatch(text):
-            return found[1] == "-", float(found[2].lower())
-        if (found := _RATIO.fullmatch(text)) and int(found[3]):
-            return found[1] == "-", Fraction(int(found[2]), int(found[3]))
-        if found := _DECIMAL.fullmatch(text):
-            fraction = found[4] or found[5] or ""
+        if match := _SPECIAL.fullmatch(text):
+            return match[1] == "-", float(match[2].lower())
+        if (match := _RATIO.fullmatch(text)) and int(match[3]):
+            return match[1] == "-", Fraction(int(match[2]), int(match[3]))
+        if match := _DECIMAL.fullmatch(text):
+            fraction = match[4] or match[5] or ""
             limit = _LARGEST_EXPONENT + _LONGEST_TEXT
             # The exponent's digits alone may be too many to build the power of ten; its sign decides then.
-            exponent = max(-limit, min(limit, int(found[6] or 0))) - len(fraction)
-            return found[1] == "-", int((found[3] or "") + fraction) * Fraction(10) ** exponent
+            exponent = max(-limit, min(limit, int(match[6] or 0))) - len(fraction)
+            return match[1] == "-", int((match[3] or "") + fraction) * Fraction(10) ** exponent
     shown = text if len(text) <= 40 else text[:37] + "..."
     raise ReadError(f"'{shown}' is not a number", legal=("decimal", "numerator/denominator", "nan", "inf", "-inf"))
 
@@ -196,14 +196,14 @@ def codes_from_strings(strings: ArrayLike, dst: Format, policy: Policy | None = 
     if array.dtype.kind not in "USOT":
         raise ReadError(f"strings come as an array of text, not {array.dtype}", legal=("str", "bytes", "object"))
     chosen = abstract_policy(FORMATS["f64"], dst) if policy is None else policy
-    known: dict[str, int] = {}
+    codes_by_text: dict[str, int] = {}
     codes = np.empty(array.shape, code_dtype(dst))
     flat = codes.reshape(-1)
     for index, element in enumerate(array.reshape(-1)):
         text = _text(element)
-        if text not in known:
-            known[text] = _code(text, dst, chosen, strict=policy is None)
-        flat[index] = known[text]
+        if text not in codes_by_text:
+            codes_by_text[text] = _code(text, dst, chosen, strict=policy is None)
+        flat[index] = codes_by_text[text]
     return codes
 
 

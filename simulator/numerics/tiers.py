@@ -87,9 +87,23 @@ def convert_codes(
         IllegalError: the tier lacks this cast; see also `cast_codes`.
         ReadError: `Tier.GENERIC` without numba; see also `cast_codes`.
     """
-    plan = _PLANS.plan(src, dst, policy)
-    if random is None and (tier is None or tier is _COMPILED) and plan.try_run(codes, out):
-        assert out is not None
+    plan = _LATEST.get(id(policy))
+    if plan is None or plan.src is not src or plan.dst is not dst:
+        plan = _plan(src, dst, policy)
+    loop = plan.loaded
+    if (
+        # A loop whose arrays need no preparation runs at once: in a small cast every other step counts.
+        loop is not None
+        and random is None
+        and (tier is None or tier is _COMPILED)
+        and type(codes) is type(out) is np.ndarray
+        and codes.dtype is plan.dtypes[0]
+        and out.dtype is plan.dtypes[1]
+        and codes.ndim == out.ndim == 1
+        and codes.flags.carray
+        and out.flags.carray
+        and loop.unchecked(codes, out, loop.words, loop.fields)
+    ):
         return out
     if tier is Tier.REFERENCE:
         return cast_codes(codes, src, dst, policy, random=random, out=out)
@@ -130,21 +144,6 @@ class _Plan:
     spent: float = 0.0
     loaded: CompiledLoop | None = None
     filled: LookupTable | None = None
-
-    def try_run(self, codes: Codes, out: Codes | None) -> bool:
-        """Run the loop and return True if it exists and the arrays need no preparation; otherwise do nothing.
-
-        After millions of elements Python's own memory has left the caches, so every skipped step counts.
-        """
-        loop = self.loaded
-        if loop is None or type(codes) is not np.ndarray or type(out) is not np.ndarray:
-            return False
-        if codes.dtype is not self.dtypes[0] or out.dtype is not self.dtypes[1] or codes.shape != out.shape:
-            return False
-        if not (codes.ndim == 1 and codes.flags.carray and out.flags.carray) or np.may_share_memory(codes, out):
-            return False
-        loop.code(codes, out, loop.words, loop.fields)
-        return True
 
     def table_pays(self, count: int) -> bool:
         """Return whether the table, if there is one, is worth filling for a number of elements."""
@@ -195,28 +194,28 @@ class _Plan:
         return spending.seconds > _START_SECONDS
 
 
-class _Plans:
-    """The plans of casts, found by the identity of their parts: hashing these takes longer than a small cast."""
-
-    __slots__ = ("_found",)
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[int, int, int], tuple[_Plan, tuple[object, ...]]] = {}
-
-    def plan(self, src: Format, dst: Format, policy: Policy) -> _Plan:
-        """Return the plan of a cast; for errors see `check_policy`."""
-        key = id(src), id(dst), id(policy)
-        found = self._found.get(key)
-        if found is None:
-            if len(self._found) >= _PLANS_KEPT:
-                self._found.clear()
-            # The parts are kept with the plan, so that no other object can get their identity.
-            found = self._found[key] = _equal_plan(src, dst, policy), (src, dst, policy)
-        return found[0]
-
-
 _PLANS_KEPT = 1024
-_PLANS = _Plans()
+_PLANS: dict[tuple[int, int, int], tuple[_Plan, tuple[object, ...]]] = {}
+"""The plans of casts by the identities of their parts: hashing the parts themselves takes longer than a small cast.
+
+The parts are kept with the plan, so that no other object can get their identity.
+"""
+_LATEST: dict[int, _Plan] = {}
+"""The plan last used with each policy, by the policy's identity."""
+
+
+def _plan(src: Format, dst: Format, policy: Policy) -> _Plan:
+    """Return the plan of a cast; for errors see `check_policy`."""
+    key = id(src), id(dst), id(policy)
+    entry = _PLANS.get(key)
+    if entry is None:
+        entry = _equal_plan(src, dst, policy), (src, dst, policy)
+        if len(_PLANS) >= _PLANS_KEPT:
+            _PLANS.clear()
+            _LATEST.clear()
+    _LATEST[id(policy)] = entry[0]
+    _PLANS[key] = entry  # last: no thread that clears both leaves a latest plan whose policy is not kept
+    return entry[0]
 
 
 @lru_cache(maxsize=_PLANS_KEPT)
@@ -235,8 +234,8 @@ def _equal_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
 
 def why_not_compiled() -> str | None:
     """Return the reason why there is no compiled tier; None if there is one."""
-    found = _compiled_tier()
-    return found if isinstance(found, str) else None
+    tier = _compiled_tier()
+    return tier if isinstance(tier, str) else None
 
 
 @cache

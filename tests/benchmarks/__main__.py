@@ -14,14 +14,14 @@ if __package__ in (None, ""):
 
 from kit.measured_record import write
 
-from benchmarks.cases import HEADLINE, MODES, TABLES, Case, source_codes, target_pairs
+from benchmarks.cases import HEADLINE, MODES, SIZES, TABLES, Case, source_codes, target_pairs
 from benchmarks.contestants import contestants
 from benchmarks.table import Row, as_data, machine_text, markdown, row_of, rows_from
 from benchmarks.timing import round_robin
 from castsim.numerics.blocks import code_dtype
 
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_SETS = ("headline", "tables", "modes", "targets")
+_SETS = ("headline", "tables", "modes", "targets", "sizes")
 
 
 def _count(text: str) -> int:
@@ -29,7 +29,7 @@ def _count(text: str) -> int:
 
 
 def _cases(name: str) -> tuple[Case, ...]:
-    return {"headline": HEADLINE, "tables": TABLES, "modes": MODES}.get(name) or target_pairs()
+    return {"headline": HEADLINE, "tables": TABLES, "modes": MODES, "sizes": SIZES}.get(name) or target_pairs()
 
 
 def _free_bytes() -> int:

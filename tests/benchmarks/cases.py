@@ -49,6 +49,8 @@ HEADLINE = (
     Case("i32", "i16", overflow=Overflow.SATURATE),
     Case("f64", "f32"),
 )
+SIZES = tuple(Case("f32", dst) for dst in ("f16", "bf16", "i16"))
+"""Casts that are measured at several sizes, on several processors and with narrower registers."""
 TABLES = tuple(Case("f32", dst, tier="table") for dst in ("e4m3fn", "e5m2", "hif8"))
 MODES = tuple(
     Case("f32", dst, mode)

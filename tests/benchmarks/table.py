@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
+import numba
 import numpy as np
 from kit.measured_record import table
 
@@ -64,11 +66,25 @@ def machine() -> dict[str, str]:
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
-        models = (
-            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        )
-        cpu = next(models, cpu)
-    return {"processor": cpu, "python": platform.python_version(), **_versions()}
+        fields = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
+        named = {key.strip(): value.strip() for key, value in fields.items()}
+        cpu = "{model name} (family {cpu family}, model {model})".format_map(named)
+    hardware = {"processor": cpu, "caches": _caches(), "vectors of": f"{_vector_bits()} bits"}
+    return hardware | {"python": platform.python_version(), **_versions()}
+
+
+def _caches() -> str:
+    """Return the data caches of the first processor, as `L1 48K L2 1024K`."""
+    folders = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"))
+    caches = [[(folder / name).read_text().strip() for name in ("type", "level", "size")] for folder in folders]
+    return " ".join(f"L{level} {size}" for kind, level, size in caches if kind != "Instruction") or "unknown"
+
+
+def _vector_bits() -> int:
+    """Return the width of the registers that numba's code uses: the widest, unless the environment names others."""
+    features = numba.config.CPU_FEATURES
+    enabled = llvm.get_host_cpu_features().flatten() if features is None else features
+    return next((bits for name, bits in (("+avx512f", 512), ("+avx2", 256)) if name in enabled.split(",")), 128)
 
 
 def machine_text() -> str:
@@ -96,7 +112,7 @@ def _size(count: int) -> str:
 def _ratio(value: Quartiles | None) -> str:
     if value is None:
         return "-"
-    digits = 1 if value.median < 20 else 0
+    digits = 2 if value.median < 2 else 1 if value.median < 20 else 0
     return f"{value.median:.{digits}f} ({value.lower:.{digits}f}-{value.upper:.{digits}f})"
 
 

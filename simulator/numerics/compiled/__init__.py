@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,6 +28,8 @@ from castsim.numerics import rounding
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.compiled import steps
 from castsim.numerics.compiled.steps import (
+    QUIET_HALF,
+    QUIET_HALF_NEGATIVE,
     Fields,
     FormatFamily,
     KernelFunction,
@@ -112,14 +114,17 @@ def compiled(make: Callable[[], Any], signature: Any) -> Callable[..., None]:
             "compiled casts cannot be kept on disk and are compiled anew; set NUMBA_CACHE_DIR to a folder that "
             "only you can write to"
         )
-    found: Callable[..., None] = loop
-    return found
+    code: Callable[..., None] = loop
+    return code
 
 
 def signature(codes: np.dtype[Any], results: np.dtype[Any], extra: np.dtype[Any], parameters: np.dtype[Any]) -> Any:
-    """Return the types of a loop over contiguous arrays of these dtypes, of which only the results are written."""
+    """Return the types of a loop over contiguous arrays of these dtypes, of which only the results are written.
+
+    The loop returns whether it ran: it does not run if the arrays are `unfit`.
+    """
     read = [types.Array(numba.from_dtype(dtype), 1, "C", readonly=True) for dtype in (codes, extra, parameters)]
-    return types.void(read[0], types.Array(numba.from_dtype(results), 1, "C"), read[1], read[2])
+    return types.boolean(read[0], types.Array(numba.from_dtype(results), 1, "C"), read[1], read[2])
 
 
 _LARGEST_TABLE = 1 << 16
@@ -131,11 +136,18 @@ _NO_FIELDS = np.zeros(1, np.uint32)
 
 @dataclass(frozen=True, slots=True)
 class CompiledLoop:
-    """Machine code for one cast: `run(codes, results, words, fields)` over contiguous native arrays."""
+    """Machine code for one cast: `code(codes, results, words, fields)` over contiguous native arrays.
 
-    code: Callable[..., None]
+    `unchecked` is the same without numba's check of the arguments' types, which takes 0.1 us.
+    """
+
+    code: Any
     words: Codes
     fields: Codes
+    unchecked: Callable[..., bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unchecked", next(iter(self.code.overloads.values())).entry_point)
 
     def run(self, results: Codes, codes: Codes, words: Codes | None = None) -> None:
         """Convert one block; `words` are the random words of a stochastic cast."""
@@ -172,7 +184,8 @@ def _loop(src: Format, dst: Format, make: Callable[[int], Any]) -> CompiledLoop:
 
 
 def _single_precision_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop | None:
-    inward, outward = path_to_f32(src, dst), path_from_f32(dst, policy)
+    inward = path_to_f32(src, dst)
+    outward = path_from_f32(dst, policy, wraps=inward is F32Path.HALF)
     if inward is None or outward is None or policy.flush_source:
         return None
     if F32Path.HALF in (inward, outward) and not has_half_conversion():
@@ -243,6 +256,16 @@ def generic_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop:
 
 # Loops over arrays: the compiled steps for any cast of a family or for a single one, and look-ups in a table.
 
+
+@inline
+def unfit(codes: Codes, results: Codes) -> bool:
+    """Return whether arrays differ in length, or share memory in which their elements differ in place or size."""
+    first, second = codes.ctypes.data, results.ctypes.data
+    apart = first + codes.nbytes <= second or second + results.nbytes <= first
+    same = first == second and codes.itemsize == results.itemsize
+    return codes.size != results.size or not (apart or same)
+
+
 _FLOAT, _INTEGER, _TAPERED, _POWER, _BOOLEAN = (int(kind) for kind in FormatFamily)
 
 
@@ -285,14 +308,15 @@ def family_kernel(source: int, destination: int, width: int, draws: bool, tables
     changes with the sources; being part of the function it keys numba's cache, which itself covers only one file.
     """
 
-    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
-        if stamp < 0:
-            return
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
+        if stamp < 0 or unfit(codes, results):
+            return False
         p = Fields(*_fixed_tuple(fields, _COUNT))
         for index in range(codes.size):
             word = random[index] if draws else 0
             code = like(codes[index], p.rule)
             results[index] = convert(code, word, p, tables, source, destination, width)
+        return True
 
     return kernel
 
@@ -302,12 +326,13 @@ def single_kernel(
 ) -> KernelFunction:
     """Return the same loop for one cast, with all fields as constants of the code; `model` is a word."""
 
-    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
-        if stamp < 0:
-            return
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
+        if stamp < 0 or unfit(codes, results):
+            return False
         for index in range(codes.size):
             word = random[index] if draws else 0
             results[index] = convert(like(codes[index], model), word, p, tables, source, destination, width)
+        return True
 
     return kernel
 
@@ -318,9 +343,9 @@ def single_kernel(
 def lookup_kernel(shortened: bool, model: Word, stamp: int) -> KernelFunction:
     """Return the loop that looks codes up, shortened by `fields[0]` bits first if `shortened`, the last one sticky."""
 
-    def kernel(codes: Codes, results: Codes, table: Codes, fields: Codes) -> None:
-        if stamp < 0:
-            return
+    def kernel(codes: Codes, results: Codes, table: Codes, fields: Codes) -> bool:
+        if stamp < 0 or unfit(codes, results):
+            return False
         dropped = like(fields[0], model)
         mask = sub(shl(like(1, model), dropped), 1)
         for index in range(codes.size):
@@ -328,6 +353,7 @@ def lookup_kernel(shortened: bool, model: Word, stamp: int) -> KernelFunction:
             if shortened:
                 code = shr(bor(code, add(band(code, mask), mask)), dropped)
             results[index] = table[code]
+        return True
 
     return kernel
 
@@ -385,10 +411,10 @@ def path_to_f32(src: Format, dst: Format) -> F32Path | None:
         return (F32Path.SIGNED if src.signed else F32Path.UNSIGNED) if exact and not src.boolean else None
     if layout is None or not isinstance(src, FloatFormat):
         return None
-    known = _PATHS.get(layout) if src.has_infinity else None
-    if known is F32Path.DOUBLE and _PATHS.get(_layout(dst) or (0, 0, 0)) is not F32Path.SINGLE:
+    path = _PATHS.get(layout) if src.has_infinity else None
+    if path is F32Path.DOUBLE and _PATHS.get(_layout(dst) or (0, 0, 0)) is not F32Path.SINGLE:
         return None  # the way in may round only if nothing rounds after it
-    return known if known is not None else F32Path.SMALL if src.bits <= 8 else None
+    return path if path is not None else F32Path.SMALL if src.bits <= 8 else None
 
 
 def rounds_to_f32(src: Format) -> bool:
@@ -396,23 +422,25 @@ def rounds_to_f32(src: Format) -> bool:
     return src.bits > 16 and (isinstance(src, IntFormat) or src.bits > 32)
 
 
-def path_from_f32(dst: Format, policy: Policy) -> F32Path | None:
-    """Return the path from f32 to the result, None if only the general steps have it."""
+def path_from_f32(dst: Format, policy: Policy, *, wraps: bool) -> F32Path | None:
+    """Return the path from f32 to the result, None if only the general steps have it.
+
+    `wraps`: every finite number fits i32, of which an integer result may keep the low bits.
+    """
     if isinstance(dst, IntFormat):
-        clamps = policy.overflow is Overflow.SATURATE and policy.rounding in TO_INTEGRAL
+        wraps = wraps and policy.overflow is Overflow.WRAP and (policy.wrap_bits or 32) >= 32
+        fits = (policy.overflow is Overflow.SATURATE or wraps) and policy.rounding in TO_INTEGRAL
         narrow = dst.bits <= 32 and not dst.boolean
-        return (F32Path.SIGNED if dst.signed else F32Path.UNSIGNED) if clamps and narrow else None
+        return (F32Path.SIGNED if dst.signed else F32Path.UNSIGNED) if fits and narrow else None
     layout = _layout(dst)
     plain = policy.nan_to_float is not NanToFloat.PAYLOAD and not (policy.flush_source or policy.flush_result)
     plain = plain and policy.stochastic_guard  # without it exact values move
     if layout is None or not isinstance(dst, FloatFormat) or not plain:
         return None
-    known = _PATHS.get(layout) if dst.has_infinity else None
+    path = _PATHS.get(layout) if dst.has_infinity else None
     if policy.rounding is not Rounding.RINT or policy.subnormal_rounding not in (None, Rounding.RINT):
-        return (
-            known if known in (F32Path.SINGLE, F32Path.DOUBLE) else None
-        )  # nothing is rounded from single precision up
-    return known if known is not None else F32Path.SMALL if dst.bits <= 8 else None
+        return path if path in (F32Path.SINGLE, F32Path.DOUBLE) else None  # nothing is rounded from single precision up
+    return path if path is not None else F32Path.SMALL if dst.bits <= 8 else None
 
 
 @inline
@@ -436,9 +464,9 @@ def _widen_small(code: Word, p: Fields) -> Word:
     """Move the fields of a float of up to 8 bits into place; subnormal numbers by an exact subtraction."""
     magnitude = band(code, p.src_magnitude)
     placed = shl(magnitude, 23 - p.src_fraction)
-    one = like(p.src_one, code)  # exponent field of the smallest normal number, as f32 bits
-    normal = add(placed, sub(one, 1 << 23))
-    tiny = bits_of_float(float_of_bits(add(placed, one)) - float_of_bits(one))
+    smallest = like(p.src_one, code)  # exponent field of the smallest normal number, as f32 bits
+    normal = add(placed, sub(smallest, 1 << 23))
+    tiny = bits_of_float(float_of_bits(add(placed, smallest)) - float_of_bits(smallest))
     bits = pick(shr(magnitude, p.src_fraction), normal, tiny)
     nan = bor(above(magnitude, p.src_nan_above), equal(code, p.src_nan_exact))
     sign = band(shr(code, p.src_width - 1), pick(nan, p.src_nan_signed, 1))
@@ -458,7 +486,9 @@ def narrow(
     magnitude = band(bits, _MAGNITUDE)
     if path in (_SIGNED, _UNSIGNED):
         code = _narrow_integer(float_of_bits(bits), p, path, integral, largest, beyond)
-        return pick(above(magnitude, _INFINITY), p.nan, code)
+        if p.saturates:
+            return pick(above(magnitude, _INFINITY), p.nan, code)
+        return _settle(code, magnitude, shr(bits, 31), p)
     negative = shr(bits, 31)
     if path == _DOUBLE:
         wide = double_bits_of_float(float_of_bits(bits))
@@ -473,8 +503,11 @@ def narrow(
         signed = settle_sign(code, above(code, p.dst_largest), negative, p)
         return _settle(signed, magnitude, negative, p)
     if natural:
-        inside = bor(lesser(magnitude, p.dst_cut), shl(negative, 31)) if p.saturates else bits
-        return _settle_nan(_narrow_wide(inside, path), magnitude, negative, p)
+        clamped = lesser_float(float_of_bits(like(p.dst_cut, bits)), float_of_bits(magnitude))  # NaN stays NaN
+        code = _narrow_wide(bor(bits_of_float(clamped), shl(negative, 31)) if p.saturates else bits, path)
+        if path == _HALF and p.nan == QUIET_HALF and p.nan_negative == QUIET_HALF_NEGATIVE:
+            return code  # the conversion gives NaN these codes
+        return _settle_nan(code, magnitude, negative, p)
     code = _narrow_wide(magnitude, path)
     signed = settle_sign(code, above(code, p.dst_largest), negative, p)
     return _settle(signed, magnitude, negative, p)
@@ -482,7 +515,7 @@ def narrow(
 
 @inline
 def _narrow_wide(bits: Word, path: int) -> Word:
-    """Round to nearest even in f16 or bf16; overflow gives infinity, NaN something."""
+    """Round to nearest even in f16 or bf16; overflow gives infinity, NaN something in bf16."""
     if path == _HALF:
         return half_bits_of_float(float_of_bits(bits))
     return shr(add(add(bits, 0x7FFF), band(shr(bits, 16), 1)), 16)
@@ -516,7 +549,10 @@ def _settle_nan(code: Word, magnitude: Word, negative: Word, p: Fields) -> Word:
 
 @inline
 def _narrow_integer(value: Word, p: Fields, path: int, integral: int, largest: Word, beyond: Word) -> Word:
-    """Round to an integral f32 and clamp; `largest` is the last f32 inside the range, `beyond` the first outside."""
+    """Round to an integral f32, and clamp or take its low bits.
+
+    `largest` is the last f32 inside the range, `beyond` the first outside.
+    """
     if integral == 0:
         rounded = to_nearest(value)
     elif integral == 1:
@@ -525,13 +561,16 @@ def _narrow_integer(value: Word, p: Fields, path: int, integral: int, largest: W
         rounded = to_ceil(value)
     else:
         rounded = to_zero(value)
+    if not p.saturates:
+        return band(signed_of_float(rounded), p.dst_mask)
     # The comparison fails for NaN, which so becomes a number; what NaN gives is settled by the caller.
     clamped = lesser_float(rounded, largest)
     if path == _SIGNED:
         code = signed_of_float(greater_float(clamped, -beyond))
     else:
         code = unsigned_of_float(greater_float(clamped, largest - largest))
-    code = pick(float_at_least(rounded, beyond), p.dst_limit, code)
+    if beyond - largest > 1:  # `largest` is not the end of the range
+        code = pick(float_at_least(rounded, beyond), p.dst_limit, code)
     return band(code, p.dst_mask)
 
 
@@ -554,12 +593,13 @@ def low_bits_kernel(p: Fields, width: int, model: Word, stamp: int) -> KernelFun
     """Return the loop that takes the low bits of integers; `width` is that of the word `model`."""
     unused = width - p.src_width if p.src_signed else 0
 
-    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
-        if stamp < 0:
-            return
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
+        if stamp < 0 or unfit(codes, results):
+            return False
         for index in range(codes.size):
             code = like(codes[index], model)
             results[index] = band(sar(shl(code, unused), unused) if unused else code, p.dst_mask)
+        return True
 
     return kernel
 
@@ -587,12 +627,13 @@ def single_precision_kernel(
     settled = usual and source in (_SMALL, _SIGNED, _UNSIGNED)
     natural = is_natural(p) and not settled
 
-    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
-        if stamp < 0:
-            return
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
+        if stamp < 0 or unfit(codes, results):
+            return False
         for index in range(codes.size):
             bits = widen(like(codes[index], model), p, source)
             results[index] = narrow(bits, p, destination, natural, settled, integral, largest, beyond)
+        return True
 
     return kernel
 
@@ -600,11 +641,12 @@ def single_precision_kernel(
 def double_precision_kernel(p: Fields, model: Word, stamp: int) -> KernelFunction:
     """Return the loop from f64 to f32, with natural infinity; `model` is a 64-bit word."""
 
-    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
-        if stamp < 0:
-            return
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> bool:
+        if stamp < 0 or unfit(codes, results):
+            return False
         for index in range(codes.size):
             bits = float_bits_of_double_bits(like(codes[index], model))
             results[index] = _settle_nan(bits, band(bits, _MAGNITUDE), shr(bits, 31), p)
+        return True
 
     return kernel

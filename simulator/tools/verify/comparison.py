@@ -70,9 +70,9 @@ def check_oracle(part: VerificationPart) -> None:
     Raises:
         IllegalError: the pair is not supported, or there is no oracle.
     """
-    known = {**load_oracle().FLOATS, **load_oracle().INTS}
+    formats = {**load_oracle().FLOATS, **load_oracle().INTS}
     for name in (part.source.name, part.destination.name):
-        if name not in known:
+        if name not in formats:
             raise IllegalError(f"the oracle has no format {name}", legal=("--against reference",))
 
 
@@ -169,15 +169,15 @@ def compare(part: VerificationPart, start: int, stop: int) -> ComparisonResult:
     """Compare both sides of a part on positions `start` to `stop - 1` of its input set."""
     began = time.thread_time()
     count = left_out = 0
-    found: list[Mismatch] = []
+    mismatches: list[Mismatch] = []
     for first in range(start, stop, BLOCK):
-        differing, skipped = _compare_block(part, first, min(first + BLOCK, stop), found)
+        differing, skipped = _compare_block(part, first, min(first + BLOCK, stop), mismatches)
         count += differing
         left_out += skipped
-    return ComparisonResult(start, stop, count, left_out, tuple(found), time.thread_time() - began)
+    return ComparisonResult(start, stop, count, left_out, tuple(mismatches), time.thread_time() - began)
 
 
-def _compare_block(part: VerificationPart, start: int, stop: int, found: list[Mismatch]) -> tuple[int, int]:
+def _compare_block(part: VerificationPart, start: int, stop: int, mismatches: list[Mismatch]) -> tuple[int, int]:
     """Return the numbers of differing and of undecided codes; append the first differing ones up to the maximum."""
     inputs, policy = _prepared(part)
     codes = inputs.codes(start, stop)
@@ -191,12 +191,12 @@ def _compare_block(part: VerificationPart, start: int, stop: int, found: list[Mi
     different = results != expected
     if skip is not None:
         different &= ~skip
-    places = np.flatnonzero(different)
-    for place in places[: max(SHOWN - len(found), 0)].tolist():
-        word = None if random is None else int(random[place])
-        code, result, wanted = (int(array[place]) for array in (codes, results, expected))
-        found.append(Mismatch(start + place, code, result, wanted, word))
-    return len(places), skipped
+    indices = np.flatnonzero(different)
+    for index in indices[: max(SHOWN - len(mismatches), 0)].tolist():
+        word = None if random is None else int(random[index])
+        code, result, wanted = (int(array[index]) for array in (codes, results, expected))
+        mismatches.append(Mismatch(start + index, code, result, wanted, word))
+    return len(indices), skipped
 
 
 def _results(

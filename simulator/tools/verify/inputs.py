@@ -191,11 +191,11 @@ def segments(src: FloatFormat | IntFormat, dst: Format, overflow: Overflow) -> t
         return MagnitudeSegment(first, width, kept_bits(dst, overflow, exponent, width))
 
     if isinstance(src, IntFormat):
-        magnitudes = [segment(1 << place, place, place) for place in range(src.bits - src.signed)]
+        magnitudes = [segment(1 << bit, bit, bit) for bit in range(src.bits - src.signed)]
         extreme = [MagnitudeSegment(-src.minimum, 0, 0)] if src.signed else []
         return (MagnitudeSegment(0, 0, 0), *magnitudes, *extreme)
     lowest = src.min_exponent - src.fraction_bits
-    tiny = [segment(1 << place, place, lowest + place) for place in range(src.fraction_bits)]
+    tiny = [segment(1 << bit, bit, lowest + bit) for bit in range(src.fraction_bits)]
     below = [MagnitudeSegment(0, 0, 0), *tiny] if src.has_zero else [segment(0, src.fraction_bits, -src.bias)]
     normal = [
         segment(field << src.fraction_bits, src.fraction_bits, field - src.bias)

@@ -56,6 +56,21 @@ def test_layouts(tier: Tier) -> None:
         assert np.array_equal(out, want)
 
 
+@needs_numba
+def test_a_loaded_loop_checks_its_arrays() -> None:
+    """A loop that is loaded runs without `check_out` if the arrays need no preparation."""
+    policy = abstract_policy(F16, E4M3)
+    memory = np.arange(1 << 12, dtype=np.uint16)
+    wanted, codes = memory.copy(), memory[:1000]
+    results = convert_codes(codes, F16, E4M3, policy, tier=Tier.COMPILED)
+    octets = memory.view(np.uint8)
+    for out in (np.zeros(999, np.uint8), octets[:1000], octets[1999:2999], np.zeros(2000, np.uint8)[::2][:999]):
+        with pytest.raises(ReadError, match=r"overlaps|shape"):
+            convert_codes(codes, F16, E4M3, policy, out=out)
+    assert np.array_equal(memory, wanted)
+    assert np.array_equal(convert_codes(codes, F16, E4M3, policy, out=octets[2000:3000]), results)
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_out_may_be_the_input_and_nothing_else_of_it(tier: Tier) -> None:
     policy = Policy(Rounding.RINT, Overflow.SPECIAL)
