@@ -10,7 +10,7 @@ from castsim.commands.option_parsers import given_of, refuse_given
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
-from castsim.tools.compiled.cast_comparison import casts_of_text, compare, source_format
+from castsim.tools.compiled.cast_comparison import CompiledResults, casts_of_text, compare, source_format
 from castsim.tools.compiled.compiled_casts import compile_cast, tpc_target
 from castsim.tools.compiled.report import (
     CompiledAssembly,
@@ -60,20 +60,18 @@ def execute(options: Namespace) -> CommandOutcome:
         order=options.order,
     )
     if not options.emit:
-        return _compared(cast, options.values)
+        results = _compared(cast, options.values)
+        document = {"schema_version": CompiledValues.VERSION, **compiled_document(results)}
+        return CommandOutcome(document, lambda _: compiled_text(results))
     assembly = cast.kernel.text()  # of one vector
     document = {"schema_version": CompiledAssembly.VERSION, **CompiledHead.of(cast), "assembly": assembly}
     return CommandOutcome(document, lambda _: plain(assembly.rstrip("\n")))
 
 
-def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
-    """Show the path, the results for the values, and where the accounts differ."""
+def _compared(cast: CompiledCast, texts: list[str]) -> CompiledResults:
+    """Return the results of a cast for values, and where the accounts differ."""
     fmt = source_format(cast)
-    sources = [read_value(text.strip(), fmt) for text in texts]
-    comparison = compare(cast, [source.code for source in sources])
-
-    document = {"schema_version": CompiledValues.VERSION, **compiled_document(comparison, sources)}
-    return CommandOutcome(document, lambda _: compiled_text(comparison, sources))
+    return compare(cast, [read_value(text.strip(), fmt) for text in texts])
 
 
 def _text(file: str, target: str, order: str, texts: list[str], *, emit: bool) -> CommandOutcome:
@@ -91,19 +89,16 @@ def _text(file: str, target: str, order: str, texts: list[str], *, emit: bool) -
                  zip(places, text_casts, parts, strict=True)]  # fmt: skip
         document = {"schema_version": CompiledText.VERSION, "casts": casts}
         return CommandOutcome(document, lambda _: plain("".join(parts).rstrip("\n")))
-    shown = [_compared(text_cast.cast, texts) for text_cast in text_casts]
-    documents = [
-        {key: value for key, value in outcome.document.items() if key != "schema_version"} for outcome in shown
-    ]
-    casts = [{**location, **document} for location, document in zip(places, documents, strict=True)]
+    results = [_compared(text_cast.cast, texts) for text_cast in text_casts]
+    casts = [{**location, **compiled_document(result)} for location, result in zip(places, results, strict=True)]
 
-    def text(width: int) -> Any:
-        pairs = zip(text_casts, shown, strict=True)
+    def text(_: int) -> Any:
+        pairs = zip(text_casts, results, strict=True)
         return stacked(
             *(
                 part
-                for text_cast, outcome in pairs
-                for part in (plain(f"{text_cast.span}: {text_cast.written}", no_wrap=False), outcome.text(width))
+                for text_cast, result in pairs
+                for part in (plain(f"{text_cast.span}: {text_cast.written}", no_wrap=False), compiled_text(result))
             )
         )
 

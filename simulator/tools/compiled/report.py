@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.isa.formats import FORMATS
-from castsim.numerics.codec import value_of
 from castsim.reports.cast_text import coded_number, number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.numbers import bits_text, json_value, number_document
-from castsim.reports.schemas.keys import Bits, Bundles, Number, Value
+from castsim.reports.numbers import bits_text
+from castsim.reports.schemas.keys import Bundles
 from castsim.reports.terminal import composed, table
-from castsim.reports.value_casts import SourceValue
 from castsim.targets.description import Status
-from castsim.tools.compiled.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
+from castsim.tools.compiled.cast_comparison import (
+    Account,
+    AccountDifference,
+    CompiledInput,
+    CompiledResults,
+    source_format,
+)
 from castsim.tools.compiled.compiled_casts import MatrixEntry, SourceForm, entries
 from castsim.tools.tpc_compiler.c_table import CompiledCastTable
 from castsim.tools.tpc_compiler.cast_building import Order
@@ -63,40 +66,8 @@ class CompiledAssembly(CommandDocument, CompiledHead, name="compiled-emit", vers
     assembly: str = says("Its assembly.")
 
 
-class CompiledInput(Number):
-    """A value that was cast."""
-
-    text: str = says("The input as given.")
-
-
-class Account(Keys):
-    """Results according to one account."""
-
-    account: str = says("Name of the account.")
-    path: str | None = says("The path in words; null if there is none.")
-    values: list[list[Number]] = says("The results of each input.")
-    poison: list[bool] = says("Whether each input gives poison, for which any result is valid.")
-
-
-class AccountDifference(Keys):
-    """A value for which accounts differ."""
-
-    account: str = says("The other account.")
-    input_bits: Bits = says("The code of the input.")
-    input: Value = says("The number of the input.")
-    value: Value = says("The result.")
-    other_value: Value = says("The result by the other account.")
-
-
-class CompiledValues(CommandDocument, CompiledHead, name="compiled", version=2):
+class CompiledValues(CommandDocument, CompiledResults, CompiledHead, name="compiled", version=2):
     """Values through a cast of the compiler."""
-
-    vector_operations: int = says("Vector operations of one vector.")
-    bundles: Bundles = says("Bundles of one vector.")
-    ir: list[str] = says("The instructions of LLVM IR.")
-    inputs: list[CompiledInput] = says("The values.")
-    results: list[Account] = says("The results by account.")
-    differences: list[AccountDifference] = says("The differences between the accounts.")
 
 
 class IrCast(CompiledHead):
@@ -137,44 +108,9 @@ class CompiledTable(CommandDocument, name="compiled-table", version=2):
     cells: list[TableCell] = says("All pairs.")
 
 
-def compiled_document(comparison: ResultComparison, sources: Sequence[SourceValue]) -> Document:
-    """Return a comparison; results are listed per account."""
-    src, dst = source_format(comparison.cast), FORMATS[comparison.cast.dst.element]
-    return {
-        **CompiledHead.of(comparison.cast),
-        "vector_operations": comparison.vector_operations,
-        "bundles": comparison.bundles,
-        "ir": [*comparison.instructions],
-        "inputs": [CompiledInput.of(source, **number_document(source.code, source.value, src)) for source in sources],
-        "results": [_column(column, comparison) for column in comparison.columns],
-        "differences": [
-            AccountDifference.of(
-                account=mismatch.label,
-                input_bits=bits_text(mismatch.witness.code, src),
-                input=json_value(value_of(mismatch.witness.code, src), src),
-                value=json_value(value_of(mismatch.witness.ours, dst), dst),
-                other_value=json_value(value_of(mismatch.witness.other, dst), dst),
-            )
-            for mismatch in comparison.differences
-        ],
-    }
-
-
-def _column(column: Column, comparison: ResultComparison) -> Document:
-    fmt = FORMATS[comparison.cast.dst.element]
-    path = (
-        comparison.other.path
-        if comparison.other is not None and comparison.other.reading == column.label
-        else comparison.cast.path
-    )
-    return Account.of(
-        account=column.label,
-        path=str(path)
-        if column.label in (comparison.cast.reading, getattr(comparison.other, "reading", None))
-        else None,
-        values=[[number_document(int(code), value_of(int(code), fmt), fmt) for code in row] for row in column.codes],
-        poison=[bool(flag) for flag in column.poison],
-    )
+def compiled_document(results: CompiledResults) -> Document:
+    """Return a cast with its results; these are listed per account."""
+    return {**CompiledHead.of(results.cast), **results.as_json()}
 
 
 def table_document(table: CompiledCastTable) -> Document:
@@ -190,59 +126,58 @@ def table_document(table: CompiledCastTable) -> Document:
 
 
 @composed
-def compiled_text(comparison: ResultComparison, sources: Sequence[SourceValue]) -> Iterator[RenderableType]:
+def compiled_text(results: CompiledResults) -> Iterator[RenderableType]:
     """Yield the path of a cast, its results for the inputs, and where accounts differ."""
-    cast = comparison.cast
-    yield Text(f"{cast.src.name} -> {cast.dst.name} on {cast.target.name}, {_said(comparison)}", style="bold")
-    for account in [cast] if comparison.other is None else [cast, comparison.other]:
+    cast = results.cast
+    yield Text(f"{cast.src.name} -> {cast.dst.name} on {cast.target.name}, {_said(results)}", style="bold")
+    for account in [cast] if results.other is None else [cast, results.other]:
         doubt = ", assumed" if account.path.status is Status.ASSUMED else ""
-        label = f"{account.reading}: " if comparison.other is not None else ""
+        label = f"{account.reading}: " if results.other is not None else ""
         yield Text(f"{label}{account.path}   ({'; '.join(account.path.sources) or 'nothing to do'}{doubt})")
     if cast.order is Order.SCALAR:
-        yield Text(f"{comparison.bundles} bundles for one element in scalar registers, which is stored as a vector")
+        yield Text(f"{results.bundles} bundles for one element in scalar registers, which is stored as a vector")
     else:
         yield Text(
-            f"{comparison.vector_operations} VPU operations in {comparison.bundles} bundles per vector of "
+            f"{results.vector_operations} VPU operations in {results.bundles} bundles per vector of "
             f"{cast.src.elements}, {cast.order} order"
         )
-    kinds = [f"{entry.src.elements}:{entry.dst.elements} {entry.kind}" for entry in _entries(comparison)]
+    kinds = [f"{entry.src.elements}:{entry.dst.elements} {entry.kind}" for entry in _entries(results)]
     if kinds:
         yield Text(f"lowering matrix (elements): {', '.join(kinds)}", style="dim")
     if cast.form == SourceForm.AS and cast.src.bits == cast.dst.bits and cast.src.element != "i1":
         yield Text("in kernels in C, as_T(x) keeps the bits; as_T(x, mode) converts as here", style="dim")
-    if sources:
-        yield _results(comparison, sources)
-    for difference in comparison.differences:
-        yield _difference(comparison, difference)
-    if not comparison.differences and comparison.instructions:
+    if results.sources:
+        yield _results(results)
+    yield from map(_difference, results.differences)
+    if not results.differences and results.ir:
         yield Text("LLVM IR: no difference among the inputs tried")
 
 
-def _said(comparison: ResultComparison) -> str:
-    cast = comparison.cast
-    if comparison.instructions:
-        return f"LLVM IR {' and '.join(comparison.instructions)}"
+def _said(results: CompiledResults) -> str:
+    cast = results.cast
+    if results.ir:
+        return f"LLVM IR {' and '.join(results.ir)}"
     mode = f", mode {cast.mode}" if cast.mode else ", no rounding mode"
     return f"form {cast.form}{mode if cast.form != SourceForm.REINTERPRET else ''}"
 
 
-def _entries(comparison: ResultComparison) -> tuple[MatrixEntry, ...]:
+def _entries(results: CompiledResults) -> tuple[MatrixEntry, ...]:
     """Return the entry of the compiler's matrix for the two element types; reinterpretations have none."""
-    cast = comparison.cast
+    cast = results.cast
     return () if cast.form == SourceForm.REINTERPRET else entries(cast.target, cast.src.element, cast.dst.element)
 
 
-def _results(comparison: ResultComparison, sources: Sequence[SourceValue]) -> Table:
+def _results(results: CompiledResults) -> Table:
     """Return a row per input, a column per account."""
-    fmt = source_format(comparison.cast)
-    result_table = table("input", "bits", *(column.label for column in comparison.columns), "")
-    rows = [column.codes for column in comparison.columns]
+    fmt = source_format(results.cast)
+    result_table = table("input", "bits", *(column.account for column in results.columns), "")
+    rows, sources = [column.codes for column in results.columns], results.sources
     per_row = max(1, len(sources) // max(1, len(rows[0])))
     for row_number, codes in enumerate(zip(*rows, strict=True)):
         given = sources[row_number * per_row : (row_number + 1) * per_row]
-        shown = [_cell(comparison, number, row_number) for number in range(len(rows))]
+        shown = [_cell(column, row_number) for column in results.columns]
         same = len({tuple(int(code) for code in row) for row in codes}) == 1
-        free = any(column.poison[row_number] for column in comparison.columns)
+        free = any(column.poison[row_number] for column in results.columns)
         result_table.add_row(
             ", ".join(f"{number_text(source.value)}{'' if source.exact else ' *'}" for source in given),
             ", ".join(bits_text(source.code, fmt) for source in given),
@@ -252,19 +187,17 @@ def _results(comparison: ResultComparison, sources: Sequence[SourceValue]) -> Ta
     return result_table
 
 
-def _cell(comparison: ResultComparison, column: int, row: int) -> str:
-    chosen = comparison.columns[column]
-    if chosen.poison[row]:
+def _cell(account: Account, row: int) -> str:
+    if account.poison[row]:
         return "poison"
-    fmt = FORMATS[comparison.cast.dst.element]
-    return ", ".join(coded_number(int(code), fmt) for code in chosen.codes[row])
+    return ", ".join(coded_number(int(code), account.format) for code in account.codes[row])
 
 
-def _difference(comparison: ResultComparison, difference: AccountMismatch) -> Text:
-    src, dst, witness = source_format(comparison.cast), FORMATS[comparison.cast.dst.element], difference.witness
+def _difference(difference: AccountDifference) -> Text:
+    src, dst, witness = difference.src, difference.dst, difference.witness
     return Text.assemble(
         ("differs from ", "bold yellow"),
-        f"{difference.label}: {coded_number(witness.code, src)} becomes {coded_number(witness.ours, dst)}, there "
+        f"{difference.account}: {coded_number(witness.code, src)} becomes {coded_number(witness.ours, dst)}, there "
         f"{coded_number(witness.other, dst)}",
     )
 
