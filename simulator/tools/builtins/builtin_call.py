@@ -61,7 +61,7 @@ class NamedBuiltin(Keys):
     signature: str = says("Result and operands.", "row.signature")
 
 
-class BuiltinCall(CommandDocument, NamedBuiltin, Called, name="builtin", version=2):
+class BuiltinCall(NamedBuiltin, CommandDocument, Called, name="builtin", version=2):
     """A cast builtin."""
 
     source_holds: str | None = says(
@@ -109,7 +109,7 @@ class FunctionTable(Keys):
     public: bool = says("Whether its contents are public.", lambda _: False)
 
 
-class FunctionCall(CommandDocument, NamedBuiltin, Called, name="builtin-function", version=2):
+class FunctionCall(NamedBuiltin, CommandDocument, Called, name="builtin-function", version=2):
     """A special function."""
 
     kind: str = says("`sequence` or `table`.", "row.kind")
@@ -138,7 +138,7 @@ def function_document(program: FunctionProgram, result: FunctionResult | None, f
     )
 
 
-class DescriptorCall(CommandDocument, NamedBuiltin, name="builtin-descriptor", version=2):
+class DescriptorCall(NamedBuiltin, CommandDocument, name="builtin-descriptor", version=2):
     """A call that reads or writes a word of a descriptor."""
 
     kind: str = says("Always `descriptor`.", "row.kind")

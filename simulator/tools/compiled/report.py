@@ -66,7 +66,7 @@ class CompiledAssembly(CommandDocument, CompiledHead, name="compiled-emit", vers
     assembly: str = says("Its assembly.")
 
 
-class CompiledValues(CommandDocument, CompiledResults, CompiledHead, name="compiled", version=2):
+class CompiledValues(CompiledResults, CommandDocument, CompiledHead, name="compiled", version=2):
     """Values through a cast of the compiler."""
 
 
