@@ -16,7 +16,7 @@ from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
 from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
-from castsim.reports.documents import CommandDocument, Keys, json_of, says
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import Bundles, Bytes, Hexadecimal
 from castsim.running.languages import GRAPHS, C, language_module
 from castsim.targets.loader import load_target
@@ -145,9 +145,9 @@ def execute(options: Namespace) -> CommandOutcome:
         source, compiled = compiled_of(options.file, options.target, kernel)
         shown_text = language_module(C).kernel_text(compiled, in_order=options.text)
         written = write_out(options.out, shown_text.encode(), options.file)
-        document = {"file": source.file, "target": compiled.target.name, "text": shown_text, "output": json_of(written)}
         return CommandOutcome(
-            document, lambda _: plain(shown_text.rstrip("\n")) if written is None else f"{written}: assembly"
+            CanonicalText.of(file=source.file, target=compiled.target, text=shown_text, output=written),
+            lambda _: plain(shown_text.rstrip("\n")) if written is None else f"{written}: assembly",
         )
     refuse(kernel.headers, options.file, (KERNEL_SUFFIX,))
     file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
@@ -156,7 +156,7 @@ def execute(options: Namespace) -> CommandOutcome:
         canonical = canonical_text(text, target.dialect, file)
         written = write_out(options.out, canonical.encode(), options.file)
         return CommandOutcome(
-            {"file": file, "target": target.name, "text": canonical, "output": json_of(written)},
+            CanonicalText.of(file=file, target=target, text=canonical, output=written),
             lambda _: plain(canonical) if written is None else f"{written}: canonical text",
         )
     assembled = assemble(parse(text, target.dialect, file), encoding)
