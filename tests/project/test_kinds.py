@@ -70,7 +70,7 @@ simulator/tools/tpc_assembly: asm pipelining scheduling
 simulator/tools/tpc_binary: assembler
 simulator/tools/tpc_compiler: builtin_calls builtin_sequences c_language virtual_registers
 simulator/tools/traces: command
-simulator/tools/verify: kept report
+simulator/tools/verify: kept
 targets: description loader strided_repeat tpc_compiler validated vector_function
 """
 """Modules, by folder, that look at how a text begins or ends: they read programs, options, names of files or facts."""

@@ -46,9 +46,9 @@ FEATURES = (
         "castsim.tools.builtins.command",
         documents=(
             "castsim.reports.targets:BuiltinList",
-            "castsim.tools.builtins.report:BuiltinCall",
-            "castsim.tools.builtins.report:FunctionCall",
-            "castsim.tools.builtins.report:DescriptorCall",
+            "castsim.tools.builtins.builtin_call:BuiltinCall",
+            "castsim.tools.builtins.builtin_call:FunctionCall",
+            "castsim.tools.builtins.builtin_call:DescriptorCall",
         ),
     ),
 )

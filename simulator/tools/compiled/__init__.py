@@ -51,10 +51,10 @@ FEATURES = (
         _compiled,
         "castsim.tools.compiled.command",
         documents=(
-            "castsim.tools.compiled.report:CompiledValues",
-            "castsim.tools.compiled.report:CompiledAssembly",
-            "castsim.tools.compiled.report:CompiledTable",
-            "castsim.tools.compiled.report:CompiledText",
+            "castsim.tools.compiled.command:CompiledValues",
+            "castsim.tools.compiled.command:CompiledAssembly",
+            "castsim.tools.compiled.command:CompiledTable",
+            "castsim.tools.compiled.command:CompiledText",
         ),
     ),
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,10 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64, encode_value, value_of
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import convert_codes
+from castsim.reports.documents import Document, Keys, apart, derived, record, says
+from castsim.reports.numbers import bits_text, json_value, number_document
+from castsim.reports.schemas.keys import Bits, Bundles, Number, Value
+from castsim.reports.value_casts import SourceValue
 from castsim.targets.tpc_compiler import ChainReading
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.compiled.compiled_casts import CompiledCast, SourceForm, prepared, word_of
@@ -160,41 +165,76 @@ LANGUAGE = "LLVM IR"
 _SCALAR_TRIALS = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Results of one account: a row of codes for every input (one code, except in reinterpretations).
-
-    `poison` marks inputs for which the account allows any result.
-    """
-
-    label: str
-    codes: Codes
-    poison: NDArray[np.bool_]
+def _values(account: Account) -> list[list[Document]]:
+    fmt = account.format
+    return [[number_document(code, value_of(code, fmt), fmt) for code in row] for row in account.codes.tolist()]
 
 
-@dataclass(frozen=True, slots=True)
-class AccountMismatch:
-    """A difference between an account and the cast: the simplest input that shows it, and both results."""
+@record
+class Account(Keys):
+    """Results according to one account."""
 
-    label: str
-    witness: DifferingInput
+    account: str = says("Name of the account.")
+    path: str | None = says("The path in words; null if there is none.")
+    format: Format = apart()
+    codes: NDArray[Any] = apart()
+    """A row for every input: one code, except in reinterpretations."""
+    values: list[list[Number]] = derived("The results of each input.", _values)
+    poison: list[bool] = says("Whether each input gives poison, for which any result is valid.")
 
 
-@dataclass(frozen=True, slots=True)
-class ResultComparison:
-    """A cast with the results for some inputs, by account, and the differences between the accounts.
+@record
+class AccountDifference(Keys):
+    """A value for which accounts differ."""
 
-    `other` is the cast by the other reading, if its path differs. `vector_operations` and `bundles` are for one
-    vector. `instructions` are the casts of LLVM IR that the form `ir` represents.
-    """
+    account: str = says("The other account.")
+    src: Format = apart()
+    dst: Format = apart()
+    witness: DifferingInput = apart()
+    """The simplest input that shows it."""
+    input_bits: Bits = derived(
+        "The code of the input.", lambda difference: bits_text(difference.witness.code, difference.src)
+    )
+    input: Value = derived(
+        "The number of the input.", lambda difference: _number(difference.witness.code, difference.src)
+    )
+    value: Value = derived("The result.", lambda difference: _number(difference.witness.ours, difference.dst))
+    other_value: Value = derived(
+        "The result by the other account.", lambda difference: _number(difference.witness.other, difference.dst)
+    )
 
-    cast: CompiledCast
-    other: CompiledCast | None
-    columns: tuple[Column, ...]
-    differences: tuple[AccountMismatch, ...]
-    vector_operations: int
-    bundles: int
-    instructions: tuple[Opcode, ...]
+
+def _number(code: int, fmt: Format) -> int | float | str:
+    """Return the number of a code as in JSON."""
+    return json_value(value_of(code, fmt), fmt)
+
+
+class CompiledInput(Number):
+    """A value that was cast."""
+
+    text: str = says("The input as given.")
+
+
+def _inputs(results: CompiledResults) -> list[Document]:
+    src = source_format(results.cast)
+    return [CompiledInput.of(source, **number_document(source.code, source.value, src)) for source in results.sources]
+
+
+@record
+class CompiledResults(Keys):
+    """A cast with the results for some inputs, by account, and the differences between the accounts."""
+
+    cast: CompiledCast = apart()
+    other: CompiledCast | None = apart()
+    """The cast by the other reading, if its path differs."""
+    sources: Sequence[SourceValue] = apart()
+    vector_operations: int = says("Vector operations of one vector.")
+    bundles: Bundles = says("Bundles of one vector.")
+    ir: tuple[str, ...] = says("The instructions of LLVM IR.")
+    """Those that the form `ir` represents."""
+    inputs: list[CompiledInput] = derived("The values.", _inputs)
+    columns: tuple[Account, ...] = says("The results by account.", key="results")
+    differences: tuple[AccountDifference, ...] = says("The differences between the accounts.")
 
 
 def source_format(cast: CompiledCast) -> Format:
@@ -203,33 +243,37 @@ def source_format(cast: CompiledCast) -> Format:
     return FORMATS[f"u{bits_of(cast.dst.element)}" if element == "i1" else element]
 
 
-def compare(cast: CompiledCast, codes: Sequence[int]) -> ResultComparison:
-    """Run a cast on codes and compare it with the other accounts.
+def compare(cast: CompiledCast, sources: Sequence[SourceValue]) -> CompiledResults:
+    """Run a cast on values and compare it with the other accounts.
 
     Raises:
         ReadError: there are too few narrow elements for a reinterpretation as wide ones.
         IllegalError: the target rejects an instruction.
     """
-    fmt = source_format(cast)
-    given = np.array(codes, code_dtype(fmt))
+    fmt, result = source_format(cast), FORMATS[cast.dst.element]
+    given = np.array([source.code for source in sources], code_dtype(fmt))
     other = _other(cast)
     casts = [cast] if other is None else [cast, other]
-    nowhere = np.zeros(given.shape, np.bool_)
-    columns = [Column(account.reading.value, _results(account, given), nowhere) for account in casts if given.size]
+    columns = [
+        Account(account.reading.value, str(account.path), result, _results(account, given), [False] * given.size)
+        for account in casts
+        if given.size
+    ]
     instructions = opcodes(cast.src.element, cast.dst.element) if cast.form is SourceForm.IR else ()
     if instructions and given.size:
         expected, poison = defined(given, cast.src.element, cast.dst.element)
-        columns.append(Column(LANGUAGE, expected.reshape(-1, 1), poison))
+        columns.append(Account(LANGUAGE, None, result, expected.reshape(-1, 1), poison.tolist()))
     some = given if given.size else np.zeros(1, code_dtype(fmt))
     counted = cast.run(some[:1] if cast.order is Order.SCALAR else some, checked=False)
-    return ResultComparison(
+    return CompiledResults(
         cast=cast,
         other=other,
-        columns=tuple(columns),
-        differences=tuple(_differences(cast, other, bool(instructions))),
+        sources=sources,
         vector_operations=counted.vector_operations,
         bundles=len(cast.kernel.body),
-        instructions=instructions,
+        ir=instructions,
+        columns=tuple(columns),
+        differences=tuple(_differences(cast, other, bool(instructions))),
     )
 
 
@@ -263,11 +307,12 @@ def _results(cast: CompiledCast, codes: Codes) -> Codes:
     return every[:, 0].reshape(-1, 1)
 
 
-def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) -> Iterator[AccountMismatch]:
+def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) -> Iterator[AccountDifference]:
     """Return inputs for which the accounts differ; stochastic rounding differs from itself and is excluded."""
     if cast.order not in (Order.LINEAR, Order.SCALAR) or cast.mode in RANDOM_ROUNDINGS or not (in_ir or other):
         return
-    typed = source_format(cast).name
+    src, dst = source_format(cast), FORMATS[cast.dst.element]
+    typed = src.name
     inputs = inputs_of(typed)
     if cast.order is Order.SCALAR:  # a program for each
         inputs = inputs[:: -(-inputs.size // _SCALAR_TRIALS)]
@@ -277,12 +322,12 @@ def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) ->
         different = differs(ours, expected, poison, cast.dst.element)
         witness = witness_of(inputs, ours, expected, different, typed)
         if witness is not None:
-            yield AccountMismatch(LANGUAGE, witness)
+            yield AccountDifference(LANGUAGE, src, dst, witness)
     if other is not None:
         theirs = other.values(inputs)
         witness = witness_of(inputs, ours, theirs, ours != theirs, typed)
         if witness is not None:
-            yield AccountMismatch(other.reading.value, witness)
+            yield AccountDifference(other.reading.value, src, dst, witness)
 
 
 # Casts in text of LLVM IR: cast instructions on vectors and scalars, and the vendor's calls `llvm.tpc.*.swch`.

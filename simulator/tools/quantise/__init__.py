@@ -45,6 +45,6 @@ FEATURES = (
         "quantise numbers to blocks that share a scale: codes, scales, error",
         _quantise,
         "castsim.tools.quantise.command",
-        documents=("castsim.tools.quantise.report:Quantise",),
+        documents=("castsim.tools.quantise.command:Quantise",),
     ),
 )

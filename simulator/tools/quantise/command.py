@@ -4,22 +4,64 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
 
 from castsim.commands.cast import read_value
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import read_array, write_array
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Codes, Format
+from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.isa.value_expressions import format_spelled
 from castsim.numerics.blocks import code_dtype
-from castsim.numerics.codec import array_from_codes
-from castsim.reports.cast_text import SHOWN
-from castsim.tools.quantise.quantisation import quantise
-from castsim.tools.quantise.report import quantised_document, quantised_rows, quantised_text
+from castsim.numerics.codec import array_from_codes, codes_from_array, value_of
+from castsim.reports.cast_text import SHOWN, number_text
+from castsim.reports.documents import CommandDocument, Keys, apart, derived, record, says
+from castsim.reports.numbers import Number, bits_text, json_value
+from castsim.reports.schemas.keys import Bits, Elements, Name, Value
+from castsim.reports.terminal import composed, table
+from castsim.tools.quantise.quantisation import RULES, QuantisationError, Quantised, quantise
+
+
+@record
+class QuantisedElement(Keys):
+    """One number of the array."""
+
+    src: Format = apart()
+    exact: Number = apart()
+    """The number."""
+    product: Number = apart()
+    """Element times scale."""
+    input_bits: Bits = says("Its code.")
+    number: Value = derived(
+        "The number, or `nan`, `inf`, `-inf`.", lambda element: json_value(element.exact, element.src)
+    )
+    element_bits: Bits = says("The code of the element.")
+    scale_bits: Bits = says("The code of its block's scale.")
+    value: Value = derived("Element times scale.", lambda element: json_value(element.product, FORMATS["f64"]))
+
+
+class Quantise(CommandDocument, name="quantise"):
+    """An array quantised to elements that share scales."""
+
+    format: str = says("The block format, or the format of the elements.", "format.name")
+    source_format: str = says("Format of the numbers.")
+    element_format: str = says("Format of the elements.", "format.element")
+    scale_format: str = says("Format of the scales.", "format.scale")
+    scale_rule: Annotated[str, ("enum", tuple(RULES))] = says(
+        "The rule that derives scales from the largest magnitude.", "format.rule"
+    )
+    shape: list[int] = says("Shape of the array.", "elements.shape")
+    block: list[Elements] = says("Size of a block along each axis.", "blocks")
+    blocks: int = says("Number of blocks, each with a scale.", "scales.size")
+    error: QuantisationError = says("The errors.", "statistics")
+    elements: list[QuantisedElement] = says("The elements in C order; empty if there are more than 256.")
+    files: dict[Name, str] = says("With `--out`: the files written.")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -52,10 +94,9 @@ def execute(options: Namespace) -> CommandOutcome:
         ):
             files[name] = Path(options.out) / f"{name}.npy"
             write_array(files[name], written)
-    rows = quantised_rows(array, src, quantised) if np.size(array) <= SHOWN else ()
-    document = quantised_document(src, quantised, rows, files)
-
-    return CommandOutcome(document, lambda _: quantised_text(src, quantised, rows, files))
+    elements = [*_elements(array, src, quantised)] if np.size(array) <= SHOWN else []
+    document = Quantise.of(quantised, source_format=src, elements=elements, files=files)
+    return CommandOutcome(document, lambda _: quantised_text(src, quantised, elements, files))
 
 
 def _given(values: Sequence[str], file: str | None, src: Format) -> Codes:
@@ -86,3 +127,52 @@ def _integer(option: str, text: str) -> int:
     if not re.fullmatch(r"-?\d{1,4}", text, re.ASCII):
         raise ReadError(f"{option} '{text[:40]}' is not an integer", legal=(f"{option} -1",))
     return int(text)
+
+
+def _elements(array: Codes, src: Format, quantised: Quantised) -> Iterator[QuantisedElement]:
+    """Yield the numbers of an array in C order."""
+    element, scale, f64 = quantised.format.element, quantised.format.scale, FORMATS["f64"]
+    codes = codes_from_array(np.asarray(array), src)
+    scales = codes_from_array(quantised.scales, scale)
+    elements = codes_from_array(quantised.elements, element)
+    values = codes_from_array(np.asarray(quantised.dequantise("f64")), f64)
+    for position in np.ndindex(codes.shape):
+        block = tuple(index // size for index, size in zip(position, quantised.blocks, strict=True))
+        code = int(codes[position])
+        yield QuantisedElement(
+            src=src,
+            exact=value_of(code, src),
+            product=value_of(int(values[position]), f64),
+            input_bits=bits_text(code, src),
+            element_bits=bits_text(int(elements[position]), element),
+            scale_bits=bits_text(int(scales[block]), scale),
+        )
+
+
+@composed
+def quantised_text(
+    src: Format, quantised: Quantised, elements: Sequence[QuantisedElement], files: Mapping[str, Path]
+) -> Iterator[RenderableType]:
+    """Yield the elements of a small array, and the statistics of the error."""
+    chosen, statistics = quantised.format, quantised.statistics
+    yield Text(f"{src.name} -> {chosen.name}", style="bold")
+    blocks = f"{quantised.scales.size} block{'' if quantised.scales.size == 1 else 's'}"
+    size = "x".join(map(str, quantised.blocks)) or "1"
+    yield Text(f"{statistics.elements} elements {chosen.element.name} in {blocks} of up to {size}, ", end="")
+    yield Text(f"scales {chosen.scale.name} by {chosen.rule}")
+    if elements:
+        rows = (
+            (number_text(row.exact), row.input_bits, row.element_bits, row.scale_bits, number_text(row.product))
+            for row in elements
+        )
+        yield table(">number", ">input bits", ">element", ">scale", ">value", rows=rows)
+    noise = "-" if statistics.signal_to_noise_db is None else f"{statistics.signal_to_noise_db:.2f} dB"
+    yield Text(f"largest error: {statistics.largest_error:.6g} (relative: {statistics.largest_relative_error:.3g})")
+    yield Text(f"root mean square error: {statistics.root_mean_square_error:.6g}, signal to noise: {noise}")
+    yield Text(
+        f"clamped: {statistics.clamped}, became zero: {statistics.to_zero}, blocks with NaN: {statistics.nan_blocks}"
+    )
+    if statistics.compared < statistics.elements:
+        yield Text(f"errors are of the {statistics.compared} finite numbers outside blocks with NaN", style="dim")
+    for name, path in files.items():
+        yield Text(f"{name}: {path}")

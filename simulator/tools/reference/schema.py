@@ -27,12 +27,17 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+def _meaning(form: type[Keys]) -> str:
+    """Return the first paragraph of a class's text; further ones are for Python."""
+    return (getdoc(form) or "").partition("\n\n")[0]
+
+
 class FormEntry(Keys):
     """A document that a command may write."""
 
-    name: str = says("Its name.")
-    version: int = says("Its `schema_version`.")
-    meaning: str = says("Meaning of the form.")
+    name: str = says("Its name.", "NAME")
+    version: int = says("Its `schema_version`.", "VERSION")
+    meaning: str = says("Meaning of the form.", _meaning)
 
 
 class CommandSchemas(Keys):
@@ -84,22 +89,7 @@ def schema_of(command: str) -> Document:
 
 def list_document() -> Document:
     """Return the documents of all commands as JSON."""
-    return SchemaList.of(
-        commands=[{"command": name, "documents": [_entry(form) for form in forms]} for name, forms in every_command()]
-    )
-
-
-def _entry(form: type[CommandDocument]) -> Document:
-    return {
-        "name": form.NAME,
-        "version": form.VERSION,
-        "meaning": _meaning(form),
-    }
-
-
-def _meaning(form: type[Keys]) -> str:
-    """Return the first paragraph of a class's text; further ones are for Python."""
-    return (getdoc(form) or "").partition("\n\n")[0]
+    return SchemaList.of(commands=[CommandSchemas.of(command=name, documents=forms) for name, forms in every_command()])
 
 
 def form_schema(*forms: type[CommandDocument]) -> Document:

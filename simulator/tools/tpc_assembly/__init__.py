@@ -122,7 +122,7 @@ FEATURES = (
         "check assembly against the issue rules without running it",
         _lint,
         "castsim.tools.tpc_assembly.lint",
-        documents=("castsim.tools.tpc_assembly.listing:Lint",),
+        documents=("castsim.tools.tpc_assembly.lint:Lint",),
     ),
     Feature(
         "latency",
@@ -130,7 +130,7 @@ FEATURES = (
         "show the latency in bundles between two instructions, and its reason",
         _latency,
         "castsim.tools.tpc_assembly.latency",
-        documents=("castsim.tools.tpc_assembly.listing:Latency",),
+        documents=("castsim.tools.tpc_assembly.latency:Latency",),
     ),
     Feature(
         "schedule",
@@ -146,7 +146,7 @@ FEATURES = (
         "remove lane moves around element-wise work",
         _unswizzle,
         "castsim.tools.tpc_assembly.unswizzle",
-        documents=("castsim.tools.tpc_assembly.listing:Unswizzled",),
+        documents=("castsim.tools.tpc_assembly.unswizzle:Unswizzled",),
     ),
     Feature(
         "asm",
@@ -155,8 +155,8 @@ FEATURES = (
         _asm,
         "castsim.tools.tpc_assembly.asm",
         documents=(
-            "castsim.tools.tpc_assembly.listing:Assembled",
-            "castsim.tools.tpc_assembly.listing:CanonicalText",
+            "castsim.tools.tpc_assembly.asm:Assembled",
+            "castsim.tools.tpc_assembly.asm:CanonicalText",
         ),
     ),
     Feature(
@@ -166,6 +166,6 @@ FEATURES = (
         _disasm,
         "castsim.tools.tpc_assembly.asm",
         function="execute_disassembly",
-        documents=("castsim.tools.tpc_assembly.listing:Disassembled",),
+        documents=("castsim.tools.tpc_assembly.asm:Disassembled",),
     ),
 )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from rich.text import Text
 
 from castsim.commands.kernels import KernelOptions, compiled_of
 from castsim.commands.option_parsers import machine_number, options_as, refuse
@@ -12,13 +16,71 @@ from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
 from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
-from castsim.reports.documents import json_of
+from castsim.reports.documents import CommandDocument, Keys, says
+from castsim.reports.schemas.keys import Bundles, Bytes, Hexadecimal
 from castsim.running.languages import GRAPHS, C, language_module
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.tools.tpc_assembly.listing import Assembled, Disassembled, assembled_text, disassembled_text, source_text
-from castsim.tools.tpc_binary.assembler import assemble, disassemble, program_bytes
+from castsim.tools.tpc_binary.assembler import (
+    AssembledBinary,
+    Disassembly,
+    ListedLine,
+    assemble,
+    disassemble,
+    program_bytes,
+)
 from castsim.tools.tpc_binary.encoding_tables import Encoding, encoding_of
+
+
+class Assembled(CommandDocument, name="asm"):
+    """An assembled program."""
+
+    file: str = says("The program.")
+    target: str = says("Name of the target.")
+    bundles: Bundles = says("Its length.")
+    size_bytes: Bytes = says("Size of the code.", lambda assembled: len(assembled.code))
+    code: Hexadecimal = says("The code.")
+    facts_assumed: list[str] = says(
+        "Positions of the encoding that are assumed, because no source states them.", "assumed"
+    )
+    output: str | None = says("The output file; null if none was written.")
+
+
+class CanonicalText(CommandDocument, name="asm-text"):
+    """With `--text`: the canonical text of a program."""
+
+    file: str = says("The program.")
+    target: str = says("Name of the target.")
+    text: str = says("The text.")
+    output: str | None = says("The output file; null if none was written.")
+
+
+class DisassembledLine(Keys):
+    """A bundle of a binary."""
+
+    address: int = says("Its address in bytes.")
+    code: Hexadecimal = says("Its code.")
+    text: str = says("Its text.")
+    labels: list[str] = says("Labels before it.")
+    directives: list[str] = says("Directives before it.")
+    known: bool = says("Whether it is a bundle of the target.")
+    remark: str | None = says("A remark; null if there is none.")
+
+
+class Disassembled(CommandDocument, name="disasm"):
+    """A disassembled binary."""
+
+    file: str = says("The binary.")
+    target: str = says("Name of the target.")
+    size_bytes: Bytes = says("Size of the code.", lambda binary: sum(len(line.code) for line in binary.lines))
+    unknown_bundles: Bundles = says(
+        "Number of lines that are not bundles of the target.",
+        lambda binary: sum(not line.known for line in binary.lines),
+    )
+    lines: list[DisassembledLine] = says("The bundles.")
+    end_labels: list[str] = says("Labels after the last bundle.")
+    output: str | None = says("The output file of the text; null if none was written.")
+
 
 # Files of TPC assembly and binaries, as the commands read and write them, and the targets that run them.
 
@@ -82,9 +144,9 @@ def execute(options: Namespace) -> CommandOutcome:
         source, compiled = compiled_of(options.file, options.target, kernel)
         shown_text = language_module(C).kernel_text(compiled, in_order=options.text)
         written = write_out(options.out, shown_text.encode(), options.file)
-        document = {"file": source.file, "target": compiled.target.name, "text": shown_text, "output": json_of(written)}
         return CommandOutcome(
-            document, lambda _: plain(shown_text.rstrip("\n")) if written is None else f"{written}: assembly"
+            CanonicalText.of(file=source.file, target=compiled.target, text=shown_text, output=written),
+            lambda _: plain(shown_text.rstrip("\n")) if written is None else f"{written}: assembly",
         )
     refuse(kernel.headers, options.file, (KERNEL_SUFFIX,))
     file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
@@ -93,7 +155,7 @@ def execute(options: Namespace) -> CommandOutcome:
         canonical = canonical_text(text, target.dialect, file)
         written = write_out(options.out, canonical.encode(), options.file)
         return CommandOutcome(
-            {"file": file, "target": target.name, "text": canonical, "output": json_of(written)},
+            CanonicalText.of(file=file, target=target, text=canonical, output=written),
             lambda _: plain(canonical) if written is None else f"{written}: canonical text",
         )
     assembled = assemble(parse(text, target.dialect, file), encoding)
@@ -142,3 +204,53 @@ def execute_disassembly(options: Namespace) -> CommandOutcome:
         return disassembled_text(disassembly, file, target.name, written)
 
     return CommandOutcome(Disassembled.of(disassembly, file=file, target=target, output=written), shown)
+
+
+# Listings, in the style of objdump.
+
+
+def assembled_text(assembled: AssembledBinary, listing: Disassembly, target: str, output: Path | None) -> Text:
+    """Return the listing of an assembled program, or its output file; also which positions are assumed."""
+    if output is None:
+        lines = [*_listing(listing)]
+    else:
+        lines = [f"{output}: {assembled.bundles} bundles for {target}, {len(assembled.code)} bytes"]
+    if assembled.assumed:
+        lines += ["", "positions that no source states:", *(f"  {item}" for item in assembled.assumed)]
+    return Text("\n".join(lines), no_wrap=True)
+
+
+def disassembled_text(disassembly: Disassembly, file: str, target: str, output: Path | None) -> Text:
+    """Return the listing of a binary, or the output file of its text; also how much of it is unknown."""
+    lines = [f"{file}: {target}", *_listing(disassembly)] if output is None else [f"{output}: assembly for {target}"]
+    unknown = sum(not line.known for line in disassembly.lines)
+    if unknown:
+        lines += ["", f"unknown: {unknown} of {len(disassembly.lines)} lines are not bundles of {target}"]
+    return Text("\n".join(lines), no_wrap=True)
+
+
+def source_text(disassembly: Disassembly, target: str) -> str:
+    """Return text that names its target and assembles to the same bytes."""
+    return f"// castsim: target {target}\n{disassembly.text()}"
+
+
+def _listing(disassembly: Disassembly) -> Iterator[str]:
+    """Yield a line per bundle: address, bytes, text; labels and directives are on separate lines."""
+    width = max((2 * len(line.code) for line in disassembly.lines), default=0)
+    for line in disassembly.lines:
+        yield from (f"\n{line.address:08x} <{label}>:" for label in line.labels)
+        yield from (f"{'':10}{directive}" for directive in line.directives)
+        yield f"{line.address:8x}: {_words(line):{width + width // 16}} {_text(line)}"
+    end = sum(len(line.code) for line in disassembly.lines)
+    yield from (f"\n{end:08x} <{label}>:" for label in disassembly.end_labels)
+
+
+def _words(line: ListedLine) -> str:
+    """Return the bytes in order, in groups of eight."""
+    digits = line.code.hex()
+    return " ".join(digits[start : start + 16] for start in range(0, len(digits), 16))
+
+
+def _text(line: ListedLine) -> str:
+    text = line.text if line.known else "(unknown)"
+    return text if line.remark is None else f"{text}  // {line.remark}"

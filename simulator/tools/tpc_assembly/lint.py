@@ -11,12 +11,24 @@ from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.findings import LintFinding
-from castsim.reports.lint import lint_section, notice_section
+from castsim.reports.documents import CommandDocument, says
+from castsim.reports.lint import Notice, lint_section, notice_section
+from castsim.reports.schemas.keys import LintEntry
 from castsim.running.languages import C, language_module
 from castsim.tools.tpc_assembly.asm import read_assembly
-from castsim.tools.tpc_assembly.listing import Lint
 from castsim.tools.tpc_lint.lint_checking import RULES, breaches
 from castsim.tools.tpc_lint.lint_flow import Flow, notices
+
+
+class Lint(CommandDocument, name="lint"):
+    """Findings of the linter."""
+
+    program: str = says("The file.")
+    target: str = says("Name of the target.")
+    rules: list[str] = says("The rules that it checks.")
+    lint: list[LintEntry] = says("The certain findings.")
+    lint_possible: list[LintEntry] = says("Findings that depend on the path, on predicates or on initial values.")
+    notices: list[Notice] = says("Notices.")
 
 
 def _all(findings: tuple[LintFinding, ...]) -> tuple[LintFinding, ...]:

@@ -25,8 +25,8 @@ class Length(Keys):
 class Removed(Keys):
     """An instruction that was left out."""
 
-    line: Line = says("Line of the source.")
-    instruction: str = says("The instruction.")
+    line: Line = says("Line of the source.", "span.line")
+    instruction: str = says("The instruction.", lambda operation: print_instruction(operation.instruction))
 
 
 class Schedule(CommandDocument, name="schedule", version=2):
@@ -36,12 +36,12 @@ class Schedule(CommandDocument, name="schedule", version=2):
     target: str = says("Name of the target.")
     output: str | None = says("The output file; null if none was written.")
     method: str = says("Method of scheduling the loops.")
-    bundles: Length = says("Its length.")
+    bundles: Length = says("Its length.", "length")
     padding: Length = says("The length with one instruction a bundle and NOPs.")
     registers: dict[Name, list[str]] = says("The registers of each virtual one.")
     removed: list[Removed] = says("Removed instructions.")
     spilled: list[str] = says("Virtual registers whose values are spilled to local memory or recomputed.")
-    program: str = says("The text.")
+    program: str = says("The text.", "text")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -56,22 +56,7 @@ def execute(options: Namespace) -> CommandOutcome:
     limits = limits_of(statements=options.max_statements)
     result = schedule(text, file, target, limits.max_statements, longer=options.longer_text)
     written = write_out(options.out, result.text.encode(), options.file)
-    document = {
-        "schema_version": Schedule.VERSION,
-        "file": file,
-        "target": target.name,
-        "output": None if written is None else str(written),
-        "method": result.method,
-        "bundles": {"static": result.length.static, "executed": result.length.executed},
-        "padding": {"static": result.padding.static, "executed": result.padding.executed},
-        "registers": {name: list(registers) for name, registers in result.registers.items()},
-        "removed": [
-            {"line": operation.span.line, "instruction": print_instruction(operation.instruction)}
-            for operation in result.removed
-        ],
-        "spilled": list(result.spilled),
-        "program": result.text,
-    }
+    document = Schedule.of(result, file=file, target=target, output=written)
     remarks = _remarks(result, written=written is not None)
     if remarks and options.json is None and not options.quiet:
         print(remarks, file=sys.stderr)

@@ -23,6 +23,9 @@ from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
 from castsim.isa.tpc.program import File, Operand, Register, Slot, TensorDeclaration, TpcInstruction, TpcProgram
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.fast_engine import simulate_bundles
+from castsim.reports.documents import Keys, apart, derived, record, says
+from castsim.reports.schemas.keys import Bundles, Name
+from castsim.reports.schemas.keys import Line as SourceLine
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tools.tpc_assembly.swizzle_analysis import (
     Analysis,
@@ -229,18 +232,24 @@ _MOST_PADDING = 16
 _UNREAD = "unread result"
 
 
-@dataclass(frozen=True, slots=True)
-class BlockResult:
-    """The result for a block: `reason` is why it stayed, None if it was rewritten.
+@record
+class MovesBlock(Keys):
+    """A block with lane moves."""
 
-    `removed` counts the removed lane moves, by mnemonic; operations are those of the vector slot.
-    """
-
-    lines: tuple[int, int]
-    reason: str | None
-    removed: tuple[tuple[str, int], ...] = ()
-    operations: tuple[int, int] = (0, 0)
-    bundles: tuple[int, int] = (0, 0)
+    lines: tuple[int, int] = apart()
+    reason: str | None = apart()
+    """Why it is unchanged; None if it was rewritten."""
+    operations: tuple[int, int] = apart(default=(0, 0))
+    """Instructions of the vector slot, before and after."""
+    bundles: tuple[int, int] = apart(default=(0, 0))
+    first_line: SourceLine = derived("Its first line.", lambda block: block.lines[0])
+    last_line: SourceLine = derived("Its last line.", lambda block: block.lines[1])
+    reason_kept: str | None = derived("The reason why the block is unchanged; null if it was rewritten.", "reason")
+    removed: Mapping[Name, int] = says("Number of removed instructions by mnemonic.", default_factory=dict)
+    vector_operations_before: int = derived("Vector operations before.", lambda block: block.operations[0])
+    vector_operations_after: int = derived("Vector operations after.", lambda block: block.operations[1])
+    bundles_before: Bundles = derived("Length before.", lambda block: block.bundles[0])
+    bundles_after: Bundles = derived("Length after.", lambda block: block.bundles[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +258,7 @@ class Elimination:
 
     program: TpcProgram
     text: str
-    blocks: tuple[BlockResult, ...]
+    blocks: tuple[MovesBlock, ...]
 
     @property
     def changed(self) -> bool:
@@ -269,7 +278,7 @@ def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
     tensors = {tensor.number: tensor for tensor in program.declarations if isinstance(tensor, TensorDeclaration)}
     values = constants(program, target)
     lines: list[list[str]] = [piece_text(piece) for piece in parts]
-    results: list[BlockResult] = []
+    results: list[MovesBlock] = []
     for position, piece in enumerate(parts):
         moved = any(
             occupant.form.family is Family.LANE_MOVE for bundle in piece.bundles for _, occupant in bundle.occupied
@@ -282,7 +291,7 @@ def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
             _check_neighbours(parts, position, target)
             body, block = _rewritten(piece, before, tensors, target)
         except Unsuited as unsuited:
-            results.append(BlockResult(piece.lines, str(unsuited)))
+            results.append(MovesBlock(piece.lines, str(unsuited)))
             continue
         lines[position] = _padded(program, lines, position, body, piece, target)
         results.append(block)
@@ -316,7 +325,7 @@ def _check_neighbours(parts: tuple[ProgramPiece, ...], index: int, target: VliwT
 
 def _rewritten(
     piece: ProgramPiece, before: dict[int, tuple[int, int]], tensors: dict[int, TensorDeclaration], target: VliwTarget
-) -> tuple[list[Line], BlockResult]:
+) -> tuple[list[Line], MovesBlock]:
     """Rewrite a block.
 
     Raises:
@@ -335,7 +344,7 @@ def _rewritten(
     if operations[1] >= operations[0] or length[1] > length[0]:
         raise Unsuited("without its lane moves the block would be no shorter")
     gone = Counter(move.mnemonic for move in analysis.moves) - Counter(move.mnemonic for move in rewritten.moves)
-    return body, BlockResult(piece.lines, None, tuple(sorted(gone.items())), (operations[0], operations[1]), length)
+    return body, MovesBlock(piece.lines, None, (operations[0], operations[1]), length, dict(sorted(gone.items())))
 
 
 def _shape_of(store: VectorAccess, shapes: TermShapes) -> int:

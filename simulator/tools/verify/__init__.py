@@ -70,9 +70,9 @@ FEATURES = (
         _verify,
         "castsim.tools.verify.command",
         documents=(
-            "castsim.tools.verify.documents:Verification",
-            "castsim.tools.verify.documents:LoweringVerification",
-            "castsim.tools.verify.documents:SubstitutionVerification",
+            "castsim.tools.verify.report:Verification",
+            "castsim.tools.verify.lowering:LoweringVerification",
+            "castsim.tools.verify.substitutions:SubstitutionVerification",
         ),
     ),
 )

@@ -14,13 +14,12 @@ from castsim.isa.formats import Overflow, Rounding
 from castsim.reports.progress import stage_progress
 from castsim.tools.distribution.distributing import workers_of
 from castsim.tools.verify.comparison import probe
-from castsim.tools.verify.documents import SubstitutionVerification
 from castsim.tools.verify.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
-from castsim.tools.verify.progress import verification_progress
 from castsim.tools.verify.report import (
     lowering_document,
     lowering_text,
     substitutions_text,
+    verification_progress,
     verify_document,
     verify_text,
 )
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from castsim.tools.distribution.distributing import Workers
     from castsim.tools.lowering.conformance import Cell
     from castsim.tools.lowering.samples import Substitute
-    from castsim.tools.verify.lowering import LoweringRecord, SubstitutionRecord
+    from castsim.tools.verify.lowering import LoweringRecord
+    from castsim.tools.verify.substitutions import SubstitutionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +185,11 @@ def _requested(options: VerifyOptions) -> tuple[Any, ...]:
 
 def _interruption(record: VerificationRecord, path: Path | None) -> str:
     """Return the progress of an interrupted verification, and whether it can be continued."""
-    checked = sum(part_progress.checked for part_progress in record.progress)
     total = sum(part_progress.size for part_progress in record.progress)
     hint = f"saved in {path}: continue with --resume" if path is not None else "nothing was saved: pass --record FILE"
     if path is not None and not path.exists():  # interrupted before the first save
         hint = f"{path} is not written yet"
-    return f"{checked:,} of {total:,} codes tried, {record.mismatches} mismatches; {hint}"
+    return f"{record.checked:,} of {total:,} codes tried, {record.mismatches} mismatches; {hint}"
 
 
 # `--lowering` and `--substitutions`: planned casts, and what stands in for instructions, tried again. Planned casts are
@@ -280,7 +279,11 @@ def _execute_substitutions(options: VerifyOptions, path: Path | None, workers: W
         IllegalError: the cast has no substitutions.
         KeyboardInterrupt: the run was interrupted; the record contains everything done so far.
     """
-    from castsim.tools.verify.lowering import Asked, SubstitutionRecord, verify_substitutions  # noqa: PLC0415 - as above
+    from castsim.tools.verify.substitutions import (  # noqa: PLC0415 - as above
+        Asked,
+        SubstitutionRecord,
+        verify_substitutions,
+    )
 
     given = [f"--{name}" for name in _NOT_OF_SUBSTITUTIONS if getattr(options, name)]
     if given or len(options.pair) not in (0, 2):
@@ -297,7 +300,7 @@ def _execute_substitutions(options: VerifyOptions, path: Path | None, workers: W
         save = None if path is None else lambda: record.save(path)
         verify_substitutions(record, asked, save, progress, workers)
 
-    document = {**record.document(), "schema_version": SubstitutionVerification.VERSION}
+    document = {**record.document(), "schema_version": record.FORM.VERSION}
     return CommandOutcome(document, lambda _: substitutions_text(record, path), code=1 if record.mismatches else 0)
 
 
@@ -307,7 +310,7 @@ def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> Substitution
     Raises:
         ReadError: the sources or the facts of a target have changed since.
     """
-    from castsim.tools.verify.lowering import SubstitutionRecord  # noqa: PLC0415 - as above
+    from castsim.tools.verify.substitutions import SubstitutionRecord  # noqa: PLC0415 - as above
 
     record = SubstitutionRecord.load(path)
     _refuse_stale(record, path)

@@ -23,6 +23,7 @@ from castsim import __version__
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import read_text
+from castsim.reports.documents import CommandDocument
 from castsim.tools.distribution.origins import Origins, ResultOrigin, origin_of
 from castsim.tools.verify.comparison import oracle_folder
 
@@ -238,24 +239,23 @@ class KeptRecord(ABC):
     __slots__ = ()
 
     KIND: ClassVar[str]
+    FORM: ClassVar[type[CommandDocument]]
+    """The keys of its document."""
+
     runs: list[dict[str, Any]]
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON."""
         origins = Origins()
-        head, results = self.content(origins)
+        results = self.results(origins)
         return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": self.KIND,
-            **head,
-            "runs": self.runs,
-            "workers": origins.documents(),
-            **results,
+            **self.FORM.of(self, kind=self.KIND, workers=origins.documents(), **results),
+            "schema_version": SCHEMA_VERSION,  # of the record, not of the command's document
         }
 
     @abstractmethod
-    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the record's overall statements, and its results, which name workers by their index in `origins`."""
+    def results(self, origins: Origins) -> dict[str, Any]:
+        """Return keys that are no attributes; results name workers by their index in `origins`."""
 
     @classmethod
     @abstractmethod

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,38 +23,26 @@ import castsim.running.acceptance
 import castsim.tools.lowering
 from castsim.execution.timing import ProgressCallback
 from castsim.files import PARTIAL
-from castsim.isa.dataclass import asdict, dataclass, field, replace
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Codes, Format, format_named
+from castsim.isa.formats import Codes
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array
+from castsim.reports.documents import CommandDocument, Keys, apart, derived, record, says
+from castsim.reports.schemas.keys import Name, Scalar, Seconds, Sha256, VersionsOfRun, WorkerEntry
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
-from castsim.targets.loader import load_target, target_names
 from castsim.targets.specification import Specification
 from castsim.tools.distribution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
-from castsim.tools.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
-from castsim.tools.lowering.catalogue import Assembly, assembly_of, catalogue_of
+from castsim.tools.distribution.origins import Origins, ResultOrigin, Task
+from castsim.tools.lowering.catalogue import Assembly, assembly_of
 from castsim.tools.lowering.conformance import Cell
 from castsim.tools.lowering.demand import CastRequest, Verdict
 from castsim.tools.lowering.lowering_answers import Setting, answer
 from castsim.tools.lowering.planner import Plan
-from castsim.tools.lowering.samples import Identity, Substitute, all_codes, disagreeing, substitute_of, telling_codes
-from castsim.tools.lowering.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
+from castsim.tools.lowering.samples import all_codes, telling_codes
 from castsim.tools.verify.comparison import load_oracle, oracle_folder
-from castsim.tools.verify.kept import (
-    KeptRecord,
-    changed,
-    digest_of,
-    file_digest,
-    oracle_digest,
-    read_tally,
-    read_workers,
-    sources_document,
-    substitution_digests,
-    tally_document,
-    today,
-)
+from castsim.tools.verify.kept import KeptRecord, digest_of, file_digest, oracle_digest, read_workers
 
 SAMPLES = 100_000
 """Number of codes of a source of more than 16 bits."""
@@ -64,31 +50,70 @@ _ROWS, _COLS = 32, 256
 _ALL, _SAMPLED, _COUNTEREXAMPLE = "all", "samples", "counterexample"
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The result of running a lowered cast again.
+class LoweredCell(Keys):
+    """A cast of the specification on a target."""
 
-    `inputs` says which codes were tried: `all`, `samples`, or the `counterexample` of a refuted chain, which claims
-    a wrong result. `wrong` counts results against the claim, `first` is the first such code.
-    `options` are the target options of the run, named as in `conform`.
-    """
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    attributes: dict[Name, Scalar] = says("Attributes of the operator.")
+    target: str = says("Name of the target.")
+    number: int = says("Index of the cast among all, from 0.")
 
-    cell: Cell
-    way: str
-    verdict: str
-    chain: tuple[str, ...]
-    program_sha256: str
-    inputs: str
-    codes: int
-    wrong: int
-    first: int | None
-    seconds: float
-    options: Setting = ()
+
+@record
+class LoweredResult(Keys):
+    """Result of running a lowered cast again."""
+
+    cell: Cell = apart()
+    way: str = says("Method of the lowering.")
+    verdict: str = says("The claim.")
+    chain: tuple[str, ...] = says("The instructions.")
+    program_sha256: Sha256 = says("Digest of the program's text.")
+    inputs: str = says("`all`, `samples` or `counterexample`.")
+    codes: int = says("Number of tried codes.")
+    wrong: int = says("Number of results that contradict the claim.")
+    first: int | None = says("The first code with such a result; null if there is none.")
+    seconds: Seconds = says("Time taken.")
+    setting: Setting = apart(default=())
+    """The options, named as in `conform`."""
+    options: list[list[Scalar]] = derived("The options of the target in the run: name and value.", "setting")
 
     @property
     def good(self) -> bool:
         """Whether the claim is confirmed."""
         return self.wrong == 0
+
+
+class CheckedCell(LoweredCell):
+    """A cast that was run again."""
+
+    result: LoweredResult | None = says("The result; null if no chain was found.")
+    computed_by: int | None = says(
+        "The worker that computed it: its index in `workers`, from 0; null if it was not recorded."
+    )
+
+
+class LoweringVerification(CommandDocument, name="verify-lowering", version=3):
+    """Lowered casts run again from their text; with `--lowering`."""
+
+    kind: str = says("Always `castsim lowering record`.")
+    specification: str = says("Name of the specification.", "spec")
+    version: str = says("Its version.")
+    samples: int = says("Number of samples of wide sources.")
+    seed: int = says("Seed of the samples.")
+    complete: bool = says("Whether everything is finished.", lambda record: len(record.done) == len(record.cells))
+    cells: int = says("Number of casts.", lambda record: len(record.cells))
+    cells_without_a_way: int = says("Number of casts without a chain.")
+    programs_run: int = says("Number of executed programs.")
+    counterexamples_run: int = says("Number of executed counterexamples.")
+    programs_with_options: int = says("Number of programs that need options of the target.")
+    codes: int = says("Number of tried codes.")
+    wrong: int = says("Number of wrong claims.", lambda record: len(record.wrong))
+    planner_sha256: Sha256 = says("Digest of the sources on which it depends.", "sources")
+    runs: list[VersionsOfRun] = says("The runs that produced the record.")
+    workers: list[WorkerEntry] = says("The workers of the computation.")
+    results: list[CheckedCell] = says("The finished casts.")
+    missing: list[LoweredCell] = says("The unfinished casts.")
 
 
 def load_judge() -> ModuleType:
@@ -112,7 +137,7 @@ def check_cell(
     samples: int = SAMPLES,
     seed: int = 0,
     targets: HandedTargets | None = None,
-) -> Checked | None:
+) -> LoweredResult | None:
     """Plan a cell, run the claimed chain, and judge it; None if no chain reaches the destination.
 
     `targets` contains those from files, by name, if workers cannot read them.
@@ -132,10 +157,10 @@ def check_cell(
     )
     reply = answer(request, explain=False, quick=True)  # what is judged here needs no other proof
     checked = check_plan(cell, reply.plan, samples, seed)
-    return checked and replace(checked, way=reply.kind.value, options=reply.settings)
+    return checked and replace(checked, way=reply.kind.value, setting=reply.settings)
 
 
-def check_plan(cell: Cell, plan: Plan, samples: int = SAMPLES, seed: int = 0) -> Checked | None:
+def check_plan(cell: Cell, plan: Plan, samples: int = SAMPLES, seed: int = 0) -> LoweredResult | None:
     """Judge a plan for its target; see `check_cell`."""
     if plan.kind.fails and plan.counterexample is None:
         return None
@@ -156,7 +181,7 @@ def check_plan(cell: Cell, plan: Plan, samples: int = SAMPLES, seed: int = 0) ->
     )
     against = ~good if plan.verdict is not Verdict.DIFFERS else good
     wrong = np.flatnonzero(against)
-    return Checked(
+    return LoweredResult(
         cell=cell,
         way=plan.kind.value,
         verdict=plan.verdict.value,
@@ -204,53 +229,64 @@ class LoweringRecord(KeptRecord):
     """Cells of one specification and the results of running them again; a cell without a chain has no result."""
 
     KIND: ClassVar[str] = "castsim lowering record"
+    FORM: ClassVar[type[CommandDocument]] = LoweringVerification
 
     spec: str
     version: str
     samples: int
     seed: int
     cells: list[Cell]
-    done: dict[Cell, Checked | None] = field(default_factory=dict)
+    done: dict[Cell, LoweredResult | None] = field(default_factory=dict)
     sources: str = ""
     runs: list[dict[str, Any]] = field(default_factory=list)
     computed_by: dict[Cell, ResultOrigin] = field(default_factory=dict)
 
     @property
-    def wrong(self) -> list[Checked]:
+    def wrong(self) -> list[LoweredResult]:
         """The cells whose claim is refuted."""
         return [checked for checked in self.checked if not checked.good]
 
     @property
-    def checked(self) -> list[Checked]:
+    def checked(self) -> list[LoweredResult]:
         """The cells that were run."""
         return [checked for checked in self.done.values() if checked is not None]
 
-    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
+    @property
+    def cells_without_a_way(self) -> int:
+        """Number of cells without a chain."""
+        return sum(result is None for result in self.done.values())
+
+    @property
+    def programs_run(self) -> int:
+        """Number of executed programs."""
+        return sum(result.inputs != _COUNTEREXAMPLE for result in self.checked)
+
+    @property
+    def counterexamples_run(self) -> int:
+        """Number of executed counterexamples."""
+        return sum(result.inputs == _COUNTEREXAMPLE for result in self.checked)
+
+    @property
+    def programs_with_options(self) -> int:
+        """Number of programs that need options of the target."""
+        return sum(bool(result.setting) for result in self.checked)
+
+    @property
+    def codes(self) -> int:
+        """Number of tried codes."""
+        return sum(result.codes for result in self.checked)
+
+    def results(self, origins: Origins) -> dict[str, Any]:
         """See `KeptRecord`."""
-        results = self.checked
         places = {cell: origins.place(by) for cell, by in self.computed_by.items()}
-        head = {
-            "specification": self.spec,
-            "version": self.version,
-            "samples": self.samples,
-            "seed": self.seed,
-            "complete": len(self.done) == len(self.cells),
-            "cells": len(self.cells),
-            "cells_without_a_way": sum(result is None for result in self.done.values()),
-            "programs_run": sum(result.inputs != "counterexample" for result in results),
-            "counterexamples_run": sum(result.inputs == "counterexample" for result in results),
-            "programs_with_options": sum(bool(result.options) for result in results),
-            "codes": sum(result.codes for result in results),
-            "wrong": len(self.wrong),
-            "planner_sha256": self.sources,
-        }
-        return head, {
+        numbered = list(enumerate(self.cells))
+        return {
             "results": [
-                {**asdict(cell), "number": n, "result": _result(self.done[cell]), "computed_by": places.get(cell)}
-                for n, cell in enumerate(self.cells)
+                CheckedCell.of(cell, number=number, result=self.done[cell], computed_by=places.get(cell))
+                for number, cell in numbered
                 if cell in self.done
             ],
-            "missing": [{**asdict(cell), "number": n} for n, cell in enumerate(self.cells) if cell not in self.done],
+            "missing": [LoweredCell.of(cell, number=number) for number, cell in numbered if cell not in self.done],
         }
 
     @classmethod
@@ -331,289 +367,15 @@ def planner_digest() -> str:
     return digest_of({path.name: file_digest(path) for path in paths})
 
 
-def _result(checked: Checked | None) -> dict[str, Any] | None:
-    return None if checked is None else {name: value for name, value in asdict(checked).items() if name != "cell"}
-
-
 def _cell(row: Mapping[str, Any]) -> Cell:
     attributes = tuple((str(name), str(value)) for name, value in row["attributes"])
     return Cell(str(row["src"]), str(row["dst"]), attributes, str(row["target"]))
 
 
-def _checked(row: Mapping[str, Any]) -> Checked | None:
+def _checked(row: Mapping[str, Any]) -> LoweredResult | None:
     result = row["result"]
     if result is None:
         return None
-    options = tuple((str(name), value) for name, value in result.get("options", ()))
-    return Checked(cell=_cell(row), **{**result, "chain": tuple(result["chain"]), "options": options})
-
-
-# Proofs that a function gives what an instruction gives, on all 2**32 codes: what there is to prove, and the record.
-
-CODES = 1 << 32
-SHOWN = 10
-"""Maximum number of codes stored of a disagreement; all are counted."""
-
-NEEDED = (
-    ("f32", "bool", "f32", ("tcmps+tsels", "sel_neq")),
-    ("i32", "i4", "i32", ("and",)),
-    ("i32", "i4", "u32", ("and",)),
-    ("i32", "i8", "i32", ("and",)),
-    ("i32", "i8", "u32", ("and",)),
-    ("i32", "i16", "i32", ("and",)),
-    ("i32", "i16", "u32", ("and",)),
-)
-"""Source and destination of a cast, the format of the arithmetic, and the instructions on which the chains of the
-shipped specifications on the shipped targets depend. The operands follow from the cast."""
-
-_PIECE = 1 << 24
-
-
-@dataclass(slots=True)
-class Trial:
-    """The progress of trying one substitution, from code 0 on."""
-
-    identity: Identity
-    tried: int = 0
-    mismatches: int = 0
-    first: list[int] = field(default_factory=list)
-    cpu_seconds: float = 0.0
-    date: str | None = None
-    computed_by: dict[ResultOrigin, int] = field(default_factory=dict)
-
-    def add(self, finding: _Found, by: ResultOrigin) -> None:
-        """Add the results of the next piece, and its worker."""
-        self.first = [*self.first, *finding.shown][:SHOWN]
-        self.mismatches += finding.wrong
-        self.cpu_seconds += finding.seconds
-        stop = min(self.tried + _PIECE, CODES)
-        self.computed_by[by] = self.computed_by.get(by, 0) + stop - self.tried
-        self.tried = stop
-        self.date = today()
-
-    @property
-    def codes(self) -> int:
-        """The number of codes to try."""
-        return CODES
-
-    @property
-    def done(self) -> bool:
-        """Whether all codes have been tried."""
-        return self.tried == self.codes
-
-
-@dataclass(slots=True)
-class SubstitutionRecord(KeptRecord):
-    """All trials, the digests of their sources, and the dates and versions of the runs."""
-
-    KIND: ClassVar[str] = "castsim substitution record"
-
-    trials: list[Trial]
-    files: dict[str, str]
-    runs: list[dict[str, Any]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, identities: Iterable[Identity]) -> Self:
-        """Return a new record for the current sources."""
-        return cls([Trial(identity) for identity in dict.fromkeys(identities)], substitution_digests())
-
-    @property
-    def mismatches(self) -> int:
-        """The total number of codes that differed."""
-        return sum(trial.mismatches for trial in self.trials)
-
-    def extend(self, identities: Iterable[Identity]) -> None:
-        """Add missing substitutions."""
-        recorded = {trial.identity for trial in self.trials}
-        self.trials += [Trial(identity) for identity in dict.fromkeys(identities) if identity not in recorded]
-
-    def changed_files(self) -> list[str]:
-        """Return the sources that have changed since the record was started."""
-        return changed(self.files, substitution_digests())
-
-    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
-        """See `KeptRecord`: `codes` of a part is their total, `tried` the number compared."""
-        parts = [
-            {
-                **asdict(trial.identity),
-                "codes": trial.codes,
-                "tried": trial.tried,
-                "mismatches": trial.mismatches,
-                "first_mismatches": trial.first,
-                "cpu_seconds": round(trial.cpu_seconds, 3),
-                "date": trial.date,
-                "computed_by": tally_document(trial.computed_by, origins),
-            }
-            for trial in self.trials
-        ]
-        head = {
-            "complete": all(trial.done for trial in self.trials),
-            "codes_checked": sum(trial.tried for trial in self.trials),
-            "mismatches": self.mismatches,
-            "sources": sources_document(self.files),
-        }
-        return head, {"parts": parts}
-
-    @classmethod
-    def of_document(cls, document: Mapping[str, Any]) -> Self:
-        """See `KeptRecord`."""
-        workers = read_workers(document)
-        return cls(
-            [_trial(part, workers) for part in document["parts"]],
-            dict(document["sources"]["files"]),
-            list(document["runs"]),
-        )
-
-
-class Asked(NamedTuple):
-    """The requested substitutes: those of a cast, or all that the shipped specifications need; for some targets."""
-
-    pair: tuple[str, str] | None
-    targets: tuple[str, ...]
-
-    def substitutes(self) -> list[Substitute]:
-        """Return the requested substitutes; for errors see `of_cast`."""
-        return needed(self.targets) if self.pair is None else of_cast(*self.pair, self.targets)
-
-    def by_identity(self) -> Mapping[Identity, Substitute]:
-        """Return the substitutes by the identity of their proofs."""
-        return {substitute.identity: substitute for substitute in self.substitutes()}
-
-
-def needed(targets: Sequence[str] = ()) -> list[Substitute]:
-    """Return the substitutes that the shipped targets (or the named ones) need for the shipped specifications."""
-    substitutes = []
-    for target in _named(targets):
-        for src, dst, fmt, instructions in NEEDED:
-            for instruction, substitute in _of_cast(target, format_named(src), format_named(dst)):
-                if instruction in instructions and substitute.primitive.src.name == fmt:
-                    substitutes.append(substitute)
-    return list({substitute.identity: substitute for substitute in substitutes}.values())
-
-
-def of_cast(src: str, dst: str, targets: Sequence[str] = ()) -> list[Substitute]:
-    """Return the substitutes for all 32-bit arithmetic that chains of a cast may contain.
-
-    Raises:
-        ReadError: the format or target is unknown.
-        IllegalError: there are none.
-    """
-    pair = format_named(src), format_named(dst)
-    substitutes = [substitute for target in _named(targets) for _, substitute in _of_cast(target, *pair)]
-    if not substitutes:
-        raise IllegalError(f"chains of {src} -> {dst} contain no 32-bit arithmetic that can be substituted")
-    return list({substitute.identity: substitute for substitute in substitutes}.values())
-
-
-def verify_substitutions(
-    record: SubstitutionRecord,
-    asked: Asked,
-    save: Callable[[], None] | None,
-    progress: ProgressCallback = lambda *_: None,
-    workers: Workers = ALONE,
-) -> None:
-    """Try what a record still lacks of the requested substitutes, piece by piece, saving after each.
-
-    Threads do the work, because they share the tables of the machine models.
-
-    Raises:
-        ReadError, EngineError: see `castsim.tools.distribution.distributing.distributed`.
-    """
-    wanted = asked.by_identity()
-    record.note_run()
-    waiting = [trial for trial in record.trials if not trial.done and trial.identity in wanted]
-    pieces = (
-        _Piece(number, trial.identity, start)
-        for number, trial in enumerate(waiting)
-        for start in range(trial.tried, CODES, _PIECE)
-    )
-    early: dict[tuple[int, int], FinishedPiece[_Piece, _Found]] = {}
-    task = Task("verification", partial(_try_there, asked), here(None, workers))
-    if workers.scheduler is None:
-        results = _in_threads(partial(_try, wanted), pieces, workers.count)
-    else:
-        results = distributed(task, pieces, workers)
-    for done in results:
-        trial = waiting[done.piece.number]
-        early[done.piece.number, done.piece.start] = done
-        while (next_ := early.pop((done.piece.number, trial.tried), None)) is not None:
-            trial.add(next_.result, next_.origin)
-        progress(trial.identity.name, trial.tried, trial.codes)
-        if save is not None:
-            save()
-
-
-class _Piece(NamedTuple):
-    """The codes of a trial, given by its number, from `start` on."""
-
-    number: int
-    identity: Identity
-    start: int
-
-
-class _Found(NamedTuple):
-    """The first disagreeing codes, their number, and the seconds of the piece."""
-
-    shown: list[int]
-    wrong: int
-    seconds: float
-
-
-def _try(wanted: Mapping[Identity, Substitute], piece: _Piece) -> _Found:
-    began = time.thread_time()
-    wrong = disagreeing(wanted[piece.identity], piece.start, piece.start + _PIECE)
-    return _Found(wrong[:SHOWN].tolist(), wrong.size, time.thread_time() - began)
-
-
-def _try_there(asked: Asked, piece: _Piece) -> _Found:
-    """Fail: substitute functions cannot be sent to another process."""
-    return _try(_made(asked), piece)
-
-
-@lru_cache(maxsize=8)
-def _made(asked: Asked) -> Mapping[Identity, Substitute]:
-    return asked.by_identity()
-
-
-def _in_threads(
-    compute: Callable[[_Piece], _Found], pieces: Iterable[_Piece], workers: int
-) -> Iterator[FinishedPiece[_Piece, _Found]]:
-    """Try pieces in a number of threads; yield them in order."""
-    with ThreadPoolExecutor(workers) as pool:
-        waiting = iter(pieces)
-        while taken := tuple(islice(waiting, workers)):
-            for piece, result in zip(taken, pool.map(compute, taken), strict=True):
-                yield FinishedPiece(piece, result, origin())
-
-
-def _named(targets: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(targets)) or tuple(target_names())
-
-
-def _of_cast(target: str, src: Format, dst: Format) -> Iterator[tuple[str, Substitute]]:
-    """Yield 32-bit instructions with a constant, and their substitutes."""
-    catalogue = catalogue_of(load_target(target), src, dst)
-    for name in catalogue.pairs:
-        for step in catalogue.from_format(format_named(name)):
-            form = step.forms[0]
-            for primitive in step.primitives:
-                if not isinstance(primitive, ConstantArithmetic) or primitive.src.storage_bits != 32:
-                    continue
-                assert isinstance(form, TileOperationForm | TileChoiceForm | VectorForm)
-                substitute = substitute_of(primitive)
-                if substitute is not None:
-                    yield form.mnemonic.partition(".")[0], substitute
-
-
-def _trial(part: dict[str, Any], workers: Sequence[ResultOrigin]) -> Trial:
-    identity = Identity(part["name"], part["format"], part["constant"], part["facts"], part["shape"])
-    first = [int(code) for code in part["first_mismatches"]]
-    return Trial(
-        identity,
-        int(part["tried"]),
-        int(part["mismatches"]),
-        first,
-        float(part["cpu_seconds"]),
-        part["date"],
-        read_tally(part, workers),
-    )
+    setting = tuple((str(name), value) for name, value in result.get("options", ()))
+    given = {name: value for name, value in result.items() if name != "options"}
+    return LoweredResult(cell=_cell(row), **{**given, "chain": tuple(result["chain"]), "setting": setting})

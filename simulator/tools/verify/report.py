@@ -1,8 +1,11 @@
-"""The results of a verification, as JSON and as text."""
+"""The results of a verification as JSON and as text, and its progress."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,59 +15,67 @@ from rich.text import Text
 
 from castsim.isa.formats import Format
 from castsim.numerics.codec import value_of
-from castsim.reports.documents import Document, numbered
+from castsim.reports.documents import Document, apart, numbered, record, says
 from castsim.reports.numbers import grouped
+from castsim.reports.progress import close_bars, is_watched
+from castsim.reports.schemas.keys import Bits
 from castsim.reports.terminal import composed, indented, table
-from castsim.tools.verify.documents import LoweringVerification, Verification
-from castsim.tools.verify.inputs import VerificationPart, input_set
-from castsim.tools.verify.running import PartProgress, VerificationRecord
+from castsim.tools.verify.inputs import VerificationPart
+from castsim.tools.verify.running import PartProgress, RecordedVerification, VerificationRecord, VerifiedCast
 
 if TYPE_CHECKING:
-    from castsim.tools.verify.lowering import Checked, LoweringRecord, SubstitutionRecord
+    from rich.progress import Progress as Bars
+
+    from castsim.tools.verify.lowering import LoweredResult, LoweringRecord
+    from castsim.tools.verify.substitutions import SubstitutionRecord
+
+
+@record
+class MismatchDetail(VerifiedCast):
+    """A mismatch with its numbers; `no code` replaces the number of an invalid code."""
+
+    part: VerificationPart = apart()
+    input_bits: Bits = says("The code of the input.")
+    input_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
+    random_word: Bits | None = says("The random word of stochastic rounding; null for other roundings.")
+    output_bits: Bits = says("The result.")
+    output_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
+    expected_bits: Bits = says("The correct result.")
+    expected_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
+
+
+class Verification(RecordedVerification, name="verify", version=4):
+    """Casts compared bit by bit."""
+
+    record: str | None = says("The file of the record; null if there is none.")
+    mismatch_details: list[MismatchDetail] = says("The first mismatches with their numbers.")
 
 
 def verify_document(record: VerificationRecord, path: Path | None) -> Document:
     """Return the record, its file, and the mismatches with their bits and numbers."""
-    details = [detail for part_progress in record.progress for detail in mismatch_details(part_progress)]
     return {
         **record.document(),
         "schema_version": Verification.VERSION,  # of the command's document, not of the record
         "record": None if path is None else str(path),
-        "mismatch_details": [
-            {name: _value(text) if text and name.endswith("_value") else text for name, text in mismatch.items()}
-            for mismatch in details
-        ],
+        "mismatch_details": [detail.as_json() for detail in mismatch_details(record)],
     }
 
 
-def _value(text: str) -> int | float | str:
-    """Return the number that `number_text` spells; `nan`, `inf`, `-inf` and `no code` stay words."""
-    if text.lstrip("-").isdigit():
-        return int(text)
-    return text if text.lstrip("-").isalpha() or " " in text else float(text)
-
-
-def mismatch_details(part_progress: PartProgress) -> list[dict[str, str | None]]:
-    """Return the recorded mismatches of a part: mode, input bits and value, both outputs as bits and values."""
-    src, dst = part_progress.part.source, part_progress.part.destination
-    return [
-        {
-            "src": src.name,
-            "dst": dst.name,
-            "rounding": str(part_progress.part.rounding),
-            "overflow": str(part_progress.part.overflow),
-            "tier": part_progress.part.tier,
-            "against": part_progress.part.against,
-            "input_bits": bits_text(mismatch.code, src),
-            "input_value": number_text(mismatch.code, src),
-            "random_word": None if mismatch.random is None else f"0x{mismatch.random:08x}",
-            "output_bits": bits_text(mismatch.result, dst),
-            "output_value": number_text(mismatch.result, dst),
-            "expected_bits": bits_text(mismatch.expected, dst),
-            "expected_value": number_text(mismatch.expected, dst),
-        }
-        for mismatch in part_progress.first
-    ]
+def mismatch_details(record: VerificationRecord) -> Iterator[MismatchDetail]:
+    """Yield the recorded mismatches of all parts."""
+    for part_progress in record.progress:
+        part = part_progress.part
+        for mismatch in part_progress.first:
+            yield MismatchDetail(
+                part=part,
+                input_bits=bits_text(mismatch.code, part.source),
+                input_value=number_of(mismatch.code, part.source),
+                random_word=None if mismatch.random is None else f"0x{mismatch.random:08x}",
+                output_bits=bits_text(mismatch.result, part.destination),
+                output_value=number_of(mismatch.result, part.destination),
+                expected_bits=bits_text(mismatch.expected, part.destination),
+                expected_value=number_of(mismatch.expected, part.destination),
+            )
 
 
 def bits_text(code: int, fmt: Format) -> str:
@@ -72,14 +83,14 @@ def bits_text(code: int, fmt: Format) -> str:
     return f"0x{code:0{-(-fmt.bits // 4)}x}"
 
 
-def number_text(code: int, fmt: Format) -> str:
-    """Return the number of a code, to 17 significant digits; `no code` if it is not a code of the format."""
+def number_of(code: int, fmt: Format) -> int | float | str:
+    """Return the number of a code, `nan`, `inf` or `-inf`; `no code` if it is not a code of the format."""
     if code >> fmt.storage_bits or (code >> fmt.bits and fmt.bits < 8):
         return "no code"
     value = value_of(code, fmt)
     if isinstance(value, float):
-        return str(value)
-    return str(value.numerator) if value.denominator == 1 and abs(value) < 10**20 else repr(float(value))
+        return value if isfinite(value) else str(value)
+    return value.numerator if value.denominator == 1 and abs(value) < 10**20 else float(value)
 
 
 # The findings of a verification, as text.
@@ -103,7 +114,7 @@ def verify_text(record: VerificationRecord, path: Path | None) -> Iterator[Rende
         yield Text()
         yield _mismatches(record)
     yield Text()
-    for kind, argument in _arguments(record).items():
+    for kind, argument in record.arguments.items():
         yield Text.assemble((f"{kind}: ", "bold"), argument)
     left_out = sum(part_progress.undecided for part_progress in record.progress)
     if left_out:
@@ -143,27 +154,21 @@ def rate_text(part_progress: PartProgress) -> str:
 
 
 def _mismatches(record: VerificationRecord) -> Table:
-    keys = ("overflow", "input_bits", "input_value", "output_bits", "output_value", "expected_bits", "expected_value")
     rows = []
-    for detail in (detail for part_progress in record.progress for detail in mismatch_details(part_progress)):
-        word = "" if detail["random_word"] is None else f" (word {detail['random_word']})"
-        cells = [detail[key] or "" for key in keys]
-        rows.append((f"{detail['src']} -> {detail['dst']}", f"{detail['rounding']}{word}", *cells))
+    for detail in mismatch_details(record):
+        part = detail.part
+        word = "" if detail.random_word is None else f" (word {detail.random_word})"
+        numbers = (detail.input_bits, detail.input_value, detail.output_bits, detail.output_value, detail.expected_bits,
+                   detail.expected_value)  # fmt: skip
+        rows.append((f"{part.src} -> {part.dst}", f"{part.rounding}{word}", str(part.overflow), *map(str, numbers)))
     headings = ("cast", "rounding", "overflow", ">input bits", ">value", ">got", ">is", ">expected", ">is")
     return table(*headings, title="first mismatches", rows=rows)
 
 
-def _arguments(record: VerificationRecord) -> dict[str, str]:
-    return {
-        part_progress.part.inputs: input_set(part_progress.part).argument for part_progress in reversed(record.progress)
-    }
-
-
 def _sum(record: VerificationRecord) -> str:
-    checked = sum(part_progress.checked for part_progress in record.progress)
     if record.mismatches:
-        return f"{grouped(record.mismatches)} of {grouped(checked)} results differ"
-    return f"{grouped(checked)} results, no mismatch"
+        return f"{grouped(record.mismatches)} of {grouped(record.checked)} results differ"
+    return f"{grouped(record.checked)} results, no mismatch"
 
 
 # A record of substitutions that were tried on all codes, as text.
@@ -196,7 +201,7 @@ def lowering_document(record: LoweringRecord) -> Document:
     document = record.document()
     return {
         **document,
-        "schema_version": LoweringVerification.VERSION,  # of the command's document, not of the record
+        "schema_version": record.FORM.VERSION,  # of the command's document, not of the record
         "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in document["results"]],
         "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in document["missing"]],
     }
@@ -210,23 +215,73 @@ def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
         attributes = "".join(f", {name}={value}" for name, value in cell.attributes)
         cast = f"{cell.src} -> {cell.dst}{attributes}"
         rows.add_row(cast, cell.target, _claim(checked), checked.inputs, str(checked.codes), str(checked.wrong))
-    document = record.document()
     summary = (
-        f"{record.spec} {record.version}: {document['programs_run']} programs and {document['counterexamples_run']} "
-        f"counterexamples run, {document['codes']:,} codes, {document['wrong']} claims refuted; "
-        f"{document['cells_without_a_way']} cells without a program"
+        f"{record.spec} {record.version}: {record.programs_run} programs and {record.counterexamples_run} "
+        f"counterexamples run, {record.codes:,} codes, {len(record.wrong)} claims refuted; "
+        f"{record.cells_without_a_way} cells without a program"
     )
     notes = []
-    if document["programs_with_options"]:
-        notes.append(
-            Text(f"{document['programs_with_options']} programs were run with the named options of the target")
-        )
+    if record.programs_with_options:
+        notes.append(Text(f"{record.programs_with_options} programs were run with the named options of the target"))
     kept = [] if path is None else [Text(f"recorded in {path}")]
     return Group(indented(rows), Text(""), Text(summary), *notes, *kept)
 
 
-def _claim(checked: Checked) -> str:
+def _claim(checked: LoweredResult) -> str:
     from castsim.tools.lowering.lowering_answers import setting_text  # noqa: PLC0415 - loads the planner
 
-    options = f" ({setting_text(checked.options)})" if checked.options else ""
+    options = f" ({setting_text(checked.setting)})" if checked.setting else ""
     return f"{checked.way}{options}, {checked.verdict}"
+
+
+# The progress of a verification on standard error, only on a terminal.
+
+_MANY = 1_000_000
+"""Number of codes above which their number is announced, because they take long."""
+
+
+@contextmanager
+def verification_progress(
+    record: VerificationRecord, *, quiet: bool, json: str | None
+) -> Iterator[VerificationProgress | None]:
+    """Show the progress of a record while the block lasts; None if progress is not shown.
+
+    Work of more than some seconds is announced with its sets of codes and their sizes.
+    """
+    total = sum(part_progress.size - part_progress.checked for part_progress in record.progress)
+    if not quiet and total >= _MANY:
+        kinds = ", ".join(dict.fromkeys(part_progress.part.inputs for part_progress in record.progress))
+        casts = f"{len(record.progress)} cast{'s' if len(record.progress) > 1 else ''}"
+        print(f"trying {casts} on {total:,} codes: {kinds}", file=sys.stderr)
+    if not is_watched(quiet, json):
+        yield None
+        return
+    from rich.progress import MofNCompleteColumn, TimeElapsedColumn  # noqa: PLC0415 - only a watched run pays for rich
+
+    from castsim.reports.bars import Words, bars  # noqa: PLC0415 - as above
+
+    close_bars()
+    with bars(MofNCompleteColumn(), TimeElapsedColumn(), Words("rate")) as shown:
+        yield VerificationProgress(shown, record)
+
+
+class VerificationProgress:
+    """Progress of a record: the current part, its finished share, the rate, and the number of remaining parts."""
+
+    def __init__(self, bars: Bars, record: VerificationRecord) -> None:
+        self._bars = bars
+        self._record = record
+        self._task = bars.add_task("starting", total=None, rate="")
+
+    def advance(self, part_progress: PartProgress, codes: int) -> None:
+        """Move the bar to the current position in the part."""
+        number = next(index for index, other in enumerate(self._record.progress, 1) if other is part_progress)
+        part = part_progress.part
+        self._bars.update(
+            self._task,
+            description=f"[{number}/{len(self._record.progress)}] {part.src} -> {part.dst} {part.rounding}"
+            f" {part.overflow}, {part.inputs}",
+            total=part_progress.size,
+            completed=part_progress.checked,
+            rate=f"{rate_text(part_progress)} codes/s, {self._record.mismatches} mismatches",
+        )

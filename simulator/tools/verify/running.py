@@ -13,13 +13,23 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-from castsim.isa.dataclass import asdict, dataclass, field, fields
+from castsim.isa.dataclass import dataclass, field, fields
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Format, Overflow, Rounding, format_named
 from castsim.isa.reading import read_text
 from castsim.isa.value_expressions import mode_named
 from castsim.numerics.policy import default_rounding, legal_overflows, legal_roundings
 from castsim.numerics.tiers import Tier
+from castsim.reports.documents import CommandDocument, Keys, says
+from castsim.reports.schemas.keys import (
+    Date,
+    Name,
+    Seconds,
+    SourcesEntry,
+    VersionsOfRun,
+    WorkerCodes,
+    WorkerEntry,
+)
 from castsim.tools.distribution.distributing import Workers, distributed, here
 from castsim.tools.distribution.origins import Origins, ResultOrigin, Task
 from castsim.tools.verify.comparison import SHOWN, ComparisonResult, Mismatch, compare, oracle_folder
@@ -52,6 +62,79 @@ from castsim.tools.verify.kept import (
 # The record of a verification: what was to be tried, how far it went, what was found, and on which sources.
 
 PENDING, PARTIAL, DONE = "pending", "partial", "done"
+
+
+class StatusCounts(Keys):
+    """Numbers of parts by progress."""
+
+    done: int = says("Number of finished parts.")
+    partial: int = says("Number of begun parts.")
+    pending: int = says("Number of parts not begun.")
+
+
+class CodeMismatch(Keys):
+    """A code for which the results differ."""
+
+    position: int = says("Its position in the set of codes.")
+    code: int = says("The code of the input.")
+    result: int = says("The result.")
+    expected: int = says("The correct result.")
+    random: int | None = says("The random word of stochastic rounding; null for other roundings.")
+
+
+class VerifiedCast(Keys):
+    """A cast under one mode, and the compared implementations."""
+
+    src: str = says("Name of the source format.", "part.src")
+    dst: str = says("Name of the destination format.", "part.dst")
+    rounding: str = says("The rounding.", "part.rounding")
+    overflow: str = says("The overflow policy.", "part.overflow")
+    tier: str = says("The tested implementation.", "part.tier")
+    against: str = says("The reference.", "part.against")
+
+
+class VerifiedPart(VerifiedCast):
+    """A cast under one mode, and its progress."""
+
+    inputs: str = says("Name of the set of codes.", "part.inputs")
+    count: int = says("Number of samples.", "part.count")
+    seed: int = says("Seed of the samples.", "part.seed")
+    status: str = says("`done`, `partial` or `pending`.")
+    codes: int = says("Number of codes in the set.", "size")
+    checked: int = says("Number of compared results.")
+    mismatches: int = says("Number of results that differ.")
+    undecided: int = says("Number of results without a reference.")
+    first_mismatches: list[CodeMismatch] = says("The first results that differ.", "first")
+    done: list[list[int]] = says("Finished ranges of the set: the first code, and the one after the last.")
+    cpu_seconds: Seconds = says("Time taken.", lambda progress: round(progress.cpu_seconds, 6))
+    codes_per_cpu_second: int | None = says(
+        "Speed; null if nothing was done.",
+        lambda progress: None if progress.codes_per_second is None else round(progress.codes_per_second),
+    )
+    date: Date | None = says("The day of the last work; null if nothing was done.")
+    computed_by: list[WorkerCodes] = says("Number of codes by worker, as far as it was recorded.")
+
+
+class RecordedVerification(CommandDocument):
+    """The file of a verification."""
+
+    VERSION = SCHEMA_VERSION
+
+    kind: str = says("Always `castsim verification record`.")
+    complete: bool = says("Whether everything is finished.")
+    parts_by_status: StatusCounts = says("Number of parts by status.")
+    codes_checked: int = says("Number of compared results.", "checked")
+    mismatches: int = says("Number of results that differ.")
+    input_sets: dict[Name, str] = says(
+        "Description of each set of codes, or the reason why it suffices.",
+        lambda record: dict(sorted(record.arguments.items())),
+    )
+    sources: SourcesEntry = says(
+        "The sources on which the record depends.", lambda record: sources_document(record.sources())
+    )
+    runs: list[VersionsOfRun] = says("The runs that produced the record.")
+    workers: list[WorkerEntry] = says("The workers of the computation.")
+    parts: list[VerifiedPart] = says("The casts.")
 
 
 @dataclass(slots=True)
@@ -125,6 +208,7 @@ class VerificationRecord(KeptRecord):
     """
 
     KIND: ClassVar[str] = "castsim verification record"
+    FORM: ClassVar[type[CommandDocument]] = RecordedVerification
 
     progress: list[PartProgress]
     files: Mapping[str, str] | None = None
@@ -171,21 +255,29 @@ class VerificationRecord(KeptRecord):
             self.files = None
         self.note_run()
 
-    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
-        """See `KeptRecord`."""
-        counts = dict.fromkeys((DONE, PARTIAL, PENDING), 0)
-        for part_progress in self.progress:
-            counts[part_progress.status] += 1
-        arguments = {f"{part.part.inputs}": input_set(part.part).argument for part in reversed(self.progress)}
-        head = {
-            "complete": self.complete,
-            "parts_by_status": counts,
-            "codes_checked": sum(part.checked for part in self.progress),
-            "mismatches": self.mismatches,
-            "input_sets": dict(sorted(arguments.items())),
-            "sources": sources_document(self.sources()),
+    @property
+    def checked(self) -> int:
+        """The number of codes tried."""
+        return sum(part_progress.checked for part_progress in self.progress)
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The description of each set of codes."""
+        return {
+            part_progress.part.inputs: input_set(part_progress.part).argument
+            for part_progress in reversed(self.progress)
         }
-        return head, {"parts": [progress_document(part, origins) for part in self.progress]}
+
+    def results(self, origins: Origins) -> dict[str, Any]:
+        """See `KeptRecord`; codes are numbers."""
+        statuses = [part_progress.status for part_progress in self.progress]
+        return {
+            "parts_by_status": {status: statuses.count(status) for status in (DONE, PARTIAL, PENDING)},
+            "parts": [
+                VerifiedPart.of(part_progress, computed_by=tally_document(part_progress.computed_by, origins))
+                for part_progress in self.progress
+            ],
+        }
 
     def text(self) -> str:
         """Return the document as JSON with one part per line: readable, with short differences between versions."""
@@ -227,25 +319,6 @@ class VerificationRecord(KeptRecord):
             raise ReadError(f"record '{path}' lacks {error}") from None
         except (ValueError, TypeError, AttributeError, IndexError) as error:
             raise ReadError(f"'{path}' is not a record of castsim verify: {error}") from None
-
-
-def progress_document(part_progress: PartProgress, origins: Origins) -> dict[str, Any]:
-    """Return one part and its progress as JSON; codes are numbers, workers their index in `origins`."""
-    rate = part_progress.codes_per_second
-    return {
-        **asdict(part_progress.part),
-        "status": part_progress.status,
-        "codes": part_progress.size,
-        "checked": part_progress.checked,
-        "mismatches": part_progress.mismatches,
-        "undecided": part_progress.undecided,
-        "first_mismatches": [asdict(mismatch) for mismatch in part_progress.first],
-        "done": [list(stretch) for stretch in part_progress.done],
-        "cpu_seconds": round(part_progress.cpu_seconds, 6),
-        "codes_per_cpu_second": None if rate is None else round(rate),
-        "date": part_progress.date,
-        "computed_by": tally_document(part_progress.computed_by, origins),
-    }
 
 
 def _read_progress(entry: Mapping[str, Any], workers: Sequence[ResultOrigin]) -> PartProgress:

@@ -16,6 +16,7 @@ from oracle_scalar import encode
 from tools.compiled import compiled_cases as cases
 from tools.compiled.compiled_cases import compiled_cast
 
+from castsim.commands.cast import read_value
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import codes_from_array
@@ -235,7 +236,7 @@ def test_a_witness_is_shown_exactly_where_the_compiler_differs(generation: str) 
     ],
 )
 def test_known_differences_on_gaudi(src: str, dst: str, code: int, ours: int, defined_code: int) -> None:
-    found = compare(compile_cast(src, dst, "gaudi", form="ir"), [code])
+    found = compare(compile_cast(src, dst, "gaudi", form="ir"), [read_value(f"{code:#x}", FORMATS[src])])
     assert [column.codes[0, 0] for column in found.columns] == [ours, defined_code]
     assert found.differences
 

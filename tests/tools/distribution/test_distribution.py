@@ -34,7 +34,7 @@ from castsim.tools.lowering.conformance import entry_document, read_entry
 from castsim.tools.lowering.demand import CastRequest
 from castsim.tools.lowering.lowering_answers import Answer, answer
 from castsim.tools.lowering.samples import RECORD
-from castsim.tools.verify import lowering
+from castsim.tools.verify import substitutions
 from castsim.tools.verify.running import VerificationRecord, plan, verify
 
 thorough = pytest.mark.skipif(
@@ -108,8 +108,8 @@ def test_a_cluster_gives_the_same(
 
 @thorough
 def test_substitutions_are_tried_by_a_cluster(cluster: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lowering, "CODES", 1 << 14)
-    monkeypatch.setattr(lowering, "_PIECE", 1 << 12)
+    monkeypatch.setattr(substitutions, "CODES", 1 << 14)
+    monkeypatch.setattr(substitutions, "_PIECE", 1 << 12)
     words = ["verify", "--substitutions", "--target", "a2a3"]
     alone, shared = document_of(capsys, *words), document_of(capsys, *words, "--scheduler", cluster)
     assert without_workers(shared) == without_workers(alone)

@@ -37,8 +37,8 @@ from castsim.tools.lowering.sharing import Equals, Kept, Numbers, Shared, forget
 from castsim.tools.lowering.steps import ConstantArithmetic, Constants, FormatCast, LoweringStep, VectorForm, run_chain
 from castsim.tools.lowering.tile_casts import tile_arithmetic, tile_choices
 from castsim.tools.lowering.vector_steps import ARITHMETIC_OPTIONS, vector_arithmetic
-from castsim.tools.verify import lowering
-from castsim.tools.verify.lowering import SubstitutionRecord, needed
+from castsim.tools.verify import substitutions
+from castsim.tools.verify.substitutions import SubstitutionRecord, needed
 
 SLICES = [("onnx", "a5", "i8", "e5m2"), ("tosa", "gaudi2", "i8", "f16"), ("tosa", "a2a3", "i16", "i8")]
 THOROUGH = [(spec, target, None, None) for spec in ("tosa", "onnx") for target in target_names()]
@@ -370,8 +370,8 @@ def test_lowered_casts_rest_on_no_other_arithmetic_of_32_bits(specification: str
 def test_the_command_keeps_a_record_and_goes_on_with_it(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lowering, "CODES", 1 << 18)
-    monkeypatch.setattr(lowering, "_PIECE", 1 << 16)
+    monkeypatch.setattr(substitutions, "CODES", 1 << 18)
+    monkeypatch.setattr(substitutions, "_PIECE", 1 << 16)
     path = tmp_path / "record.json"
     arguments = ["verify", "--substitutions", "--target", "goya", "--record", str(path)]
     assert "7 of 7 substitutions tried on all codes, 0 results differ" in out_of(capsys, arguments)
@@ -387,11 +387,11 @@ def test_the_command_keeps_a_record_and_goes_on_with_it(
 
 
 def test_a_substitute_that_is_wrong_ends_with_exit_code_1(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lowering, "CODES", 1 << 16)
-    monkeypatch.setattr(lowering, "_PIECE", 1 << 16)
+    monkeypatch.setattr(substitutions, "CODES", 1 << 16)
+    monkeypatch.setattr(substitutions, "_PIECE", 1 << 16)
     primitive = ConstantArithmetic("made up", U32, lambda codes: codes ^ np.uint32(codes[0] == 0), constant=0xFF)
     wrong = Substitute(primitive, "and", lambda codes: codes, 1, proven=False)
-    monkeypatch.setattr(lowering, "needed", lambda _: [wrong])
+    monkeypatch.setattr(substitutions, "needed", lambda _: [wrong])
     assert "65,536 results differ" in out_of(capsys, ["verify", "--substitutions"], 1)
 
 
