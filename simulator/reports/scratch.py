@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
+from castsim.isa.formats import Format
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
-from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.documents import CommandDocument, Document, Keys, derived, record, says
 from castsim.reports.pages.answer_pages import (
     Columns,
     Entry,
@@ -26,10 +27,10 @@ from castsim.reports.pages.answer_pages import (
     table_section,
 )
 from castsim.reports.schemas.keys import Bytes, Elements, Line
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.machines.strided.strided_lowering import CastScratch, StridedLowerer
-    from castsim.targets.loader import Target
 
 # Auditing scratch sizes over ranges of shapes, with a progress bar.
 
@@ -235,25 +236,43 @@ def sweep_document(swept: SweptShapes) -> Document:
 # The scratch of a whole program: the smallest tmp tile each cast can do with, and whether all fits the buffer.
 
 
-@dataclass(frozen=True, slots=True)
-class ScratchOfProgram:
-    """The casts with tmp tiles, and the buffer: bytes up to the end of the last tile, and with minimal tmp tiles.
+@record
+class ScratchUse(Keys):
+    """A cast with a tmp tile."""
 
-    `minimal` assumes that every tmp tile shrinks (or grows) to the needs of its most demanding cast, while the sizes of
-    other tiles stay the same; tiles at overlapping fixed addresses count once.
+    line: Line = says("Line of the source.")
+    src: Format = says("Name of the source format.")
+    dst: Format = says("Name of the destination format.")
+    rows: int = says("Number of rows of the cast.")
+    cols: Elements = says("Number of columns of the cast.")
+    row_stride_elements: Elements = says("Distance from row to row of the source.")
+    tmp: str = says("Name of the tmp tile.")
+    given_bytes: Bytes = says("Size of the tmp tile.")
+    needed_bytes: Bytes = says("The required size for the cast.")
+
+
+@record
+class ProgramScratch(CommandDocument, name="scratch-program"):
+    """The scratch of a program.
+
+    The smallest tmp tiles are those that the most demanding cast of each needs, while the sizes of other tiles stay
+    the same; tiles at overlapping fixed addresses count once.
     """
 
-    file: str
-    target: Target
-    uses: tuple[CastScratch, ...]
-    occupied: int
-    minimal: int
-    capacity: int
-
-    @property
-    def suffices(self) -> bool:
-        """Whether every tmp tile is large enough."""
-        return all(use.need.total <= use.tmp.size for use in self.uses)
+    file: str = says("The file.", key="program")
+    target: Target = says("Name of the target.")
+    casts: tuple[ScratchUse, ...] = says("The casts with tmp tiles.")
+    occupied_bytes: Bytes = says("Bytes of the buffer for tiles.")
+    minimal_bytes: Bytes = says("Bytes of the buffer for tiles with the smallest tmp tiles.")
+    capacity_bytes: Bytes = says("Size of the buffer.")
+    suffices: bool = derived(
+        "Whether every tmp tile is large enough.",
+        lambda own: all(cast.needed_bytes <= cast.given_bytes for cast in own.casts),
+    )
+    fits: bool = derived(
+        "Whether everything fits the buffer with the smallest tmp tiles.",
+        lambda own: own.minimal_bytes <= own.capacity_bytes,
+    )
 
 
 def program_scratch(
@@ -262,7 +281,7 @@ def program_scratch(
     entry: str | None,
     scalars: Mapping[str, int | float],
     limits: Limits = DEFAULT_LIMITS,
-) -> ScratchOfProgram:
+) -> ProgramScratch:
     """Walk a program without rejecting small tmp tiles.
 
     Raises:
@@ -288,38 +307,17 @@ def program_scratch(
         needs[key] = max(needs.get(key, 0), use.need.total)
     spans = [(tile.address, tile.end) for tile in lowerer.tiles.values()]
     others = [(tile.address, tile.end) for key, tile in lowerer.tiles.items() if key not in needs]
-    uses = tuple(lowerer.scratch_uses)
-    return ScratchOfProgram(
-        loaded.file, loaded.target, uses, _covered(spans), _covered(others) + sum(needs.values()), capacity
-    )
+    casts = tuple(map(_scratch_use, lowerer.scratch_uses))
+    minimal = _covered(others) + sum(needs.values())
+    return ProgramScratch(loaded.file, loaded.target, casts, _covered(spans), minimal, capacity)
 
 
-class ScratchUse(Keys):
-    """A cast with a tmp tile."""
-
-    line: Line = says("Line of the source.", "cast.span.line")
-    src: str = says("Name of the source format.", "cast.src.format")
-    dst: str = says("Name of the destination format.", "cast.dst.format")
-    rows: int = says("Number of rows of the cast.", "cast.dst.valid_rows")
-    cols: Elements = says("Number of columns of the cast.", "cast.dst.valid_cols")
-    row_stride_elements: Elements = says("Distance from row to row of the source.", "cast.src.cols")
-    tmp: str = says("Name of the tmp tile.", "tmp.name")
-    given_bytes: Bytes = says("Size of the tmp tile.", "tmp.size")
-    needed_bytes: Bytes = says("The required size for the cast.", "need.total")
-
-
-class ProgramScratch(CommandDocument, name="scratch-program"):
-    """The scratch of a program."""
-
-    program: str = says("The file.", "file")
-    target: str = says("Name of the target.")
-    casts: list[ScratchUse] = says("The casts with tmp tiles.", "uses")
-    occupied_bytes: Bytes = says("Bytes of the buffer for tiles.", "occupied")
-    minimal_bytes: Bytes = says("Bytes of the buffer for tiles with the smallest tmp tiles.", "minimal")
-    capacity_bytes: Bytes = says("Size of the buffer.", "capacity")
-    suffices: bool = says("Whether every tmp tile is large enough.")
-    fits: bool = says(of=lambda found: found.minimal <= found.capacity)
-    """Whether everything fits the buffer with the smallest tmp tiles."""
+def _scratch_use(use: CastScratch) -> ScratchUse:
+    src, dst = use.cast.src, use.cast.dst
+    return ScratchUse(
+        use.cast.span.line, src.format, dst.format, dst.valid_rows, dst.valid_cols, src.cols,
+        use.tmp.name, use.tmp.size, use.need.total,
+    )  # fmt: skip
 
 
 def _covered(spans: list[tuple[int, int]]) -> int:
