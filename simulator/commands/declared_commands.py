@@ -224,7 +224,7 @@ FEATURES = (
         documents=(
             "castsim.reports.targets:TargetsList",
             "castsim.reports.targets:TargetDescription",
-            "castsim.reports.targets:TargetPair",
+            "castsim.reports.pairs:TargetPair",
             "castsim.reports.targets:TargetsDiff",
             "castsim.reports.targets:SpecificationDescription",
             "castsim.reports.targets:SpecificationPair",
