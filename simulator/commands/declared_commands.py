@@ -201,8 +201,8 @@ FEATURES = (
         _cast,
         "castsim.commands.cast",
         documents=(
-            "castsim.reports.cast:Cast",
-            "castsim.reports.cast:CastText",
+            "castsim.reports.value_casts:CastResults",
+            "castsim.reports.value_casts:CastText",
         ),
         start="castsim cast f32 e4m3fn 448.5 nan --target a5",
     ),
