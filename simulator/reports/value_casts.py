@@ -12,7 +12,7 @@ import numpy as np
 
 from castsim.execution.outcomes import Judge, Outcome
 from castsim.isa.dataclass import dataclass, replace
-from castsim.isa.errors import IllegalError, Warnings, WarningText
+from castsim.isa.errors import IllegalError, WarningText
 from castsim.isa.formats import DETERMINISTIC, Format, IntFormat, Overflow, Rounding, Saturation, TaperedFormat
 from castsim.isa.value_expressions import mode_named
 from castsim.machines.mechanisms import CastForm, bare_mode, machine_of
@@ -84,7 +84,7 @@ class AcceptedResults(Keys):
 def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int, source: SourceValue) -> AcceptedResults:
     """Return the accepted results for one value, the `number`-th element of the sets."""
     anything = bool(sets.anything[number])
-    ends: tuple[CodedNumber | None, ...] = (None, None, None)
+    ends: tuple[CodedNumber | None, CodedNumber | None, CodedNumber | None] = (None, None, None)
     if sets.numbers[number] and not anything:
         codes = (int(codes[number]) for codes in (sets.lowest, sets.highest, sets.further))
         low, high, further = (CodedNumber(code, value_of(code, sets.dst), sets.dst) for code in codes)
@@ -248,7 +248,7 @@ class CastResults(CommandDocument, name="cast", version=3, title="Cast"):
         "The differences between targets.", lambda own: tuple(differences(own))
     )
     skipped: tuple[SkippedTarget, ...] = says("Targets without the cast.")
-    warnings: Warnings = says("Deviations of targets from the request.")
+    warnings: tuple[str, ...] = says("Deviations of targets from the request.")
     accepted: tuple[AcceptedResults, ...] = says(
         "The accepted results of the requested specifications.", key="specifications"
     )

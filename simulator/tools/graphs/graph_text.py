@@ -268,7 +268,7 @@ def _answer(answer: Answer) -> Iterator[RenderableType]:
     if plan.evidence is not None:
         yield indented(Text(evidence_text(plan, plan.evidence)))
     if plan.counterexample is not None:
-        yield from counterexample_text(plan.counterexample, plan)
+        yield from counterexample_text(plan.counterexample)
 
 
 def _stages(node: NodeRun) -> list[str]:

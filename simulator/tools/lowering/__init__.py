@@ -97,7 +97,7 @@ FEATURES = (
         documents=(
             "castsim.tools.lowering.report:Lower",
             "castsim.tools.lowering.conform_report:LoweredMatrix",
-            "castsim.tools.lowering.report:LoweredBlocks",
+            "castsim.tools.lowering.block_lowering:LoweredBlocks",
         ),
     ),
     Feature(

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from castsim.commands.outcome import plain
 from castsim.commands.run_views import with_note
-from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
-from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar, WorkerEntry
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.schemas.keys import Name, Scalar, WorkerEntry
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import indented, table
 from castsim.running.acceptance import SpecifiedCast
@@ -21,43 +21,15 @@ from castsim.tools.lowering.conformance import LoweredMatrix as LoweredCells
 from castsim.tools.lowering.demand import Counterexample, TracedValue, Verdict
 from castsim.tools.lowering.lowering_answers import options_text, setting_text
 from castsim.tools.lowering.planner import PlanKind
-from castsim.tools.lowering.proof import Method
-from castsim.tools.lowering.report import CounterexampleEntry, code_text, number_text
+from castsim.tools.lowering.report import number_text
 
 SAMPLED = "~"
 """Mark of a verdict that rests on samples."""
 
 
-class CellInstruction(Keys):
-    """An instruction of a chain."""
-
-    instruction: str = says("The instruction.", lambda pair: pair[0])
-    options: str = says("The required options of the instruction; may be empty.", lambda pair: pair[1])
-
-
-class MatrixCell(Keys):
+class MatrixCell(ConformanceEntry):
     """A cast of the specification on one target."""
 
-    src: str = says("Name of the source format.", "cell.src")
-    dst: str = says("Name of the destination format.", "cell.dst")
-    attributes: dict[Name, Scalar] = says(of=lambda entry: numbered(dict(entry.cell.attributes)))
-    """Attributes of the operator."""
-    target: str = says("Name of the target.", "cell.target")
-    way: PlanKind = says("Method of the lowering.", "kind")
-    verdict: Verdict = says("Whether the results are correct.")
-    path: list[str] = says("Names of the intermediate formats.")
-    instructions: list[CellInstruction] = says(of=lambda entry: zip(entry.instructions, entry.options, strict=True))
-    """The instructions of the chain."""
-    method: Method | None = says("Method of the verdict; null if nothing was tried.")
-    proven: bool = says("Whether the verdict is proven.")
-    options: dict[Name, Scalar] = says(of=lambda entry: dict(entry.settings))
-    """The target options that the program needs."""
-    native_with_options: dict[Name, Scalar] | None = says(
-        of=lambda entry: None if entry.native is None else dict(entry.native)
-    )
-    """The options that make a single instruction sufficient, in addition to a chain; null if there are none."""
-    cycles_per_element: CyclesPerElement | None = says("Cost of the cast; null if it was not timed.")
-    counterexample: CounterexampleEntry | None = says("An input with a wrong result; null if there is none.")
     computed_by: int = says("The worker that computed it: its index in `workers`, from 0.")
 
 
@@ -163,12 +135,12 @@ def _failure(example: Counterexample) -> str:
     required, result = example.required, example.result
     right = []
     if required.lowest is not None and required.highest is not None:
-        low, high = number_text(required.lowest[1]), number_text(required.highest[1])
+        low, high = number_text(required.lowest.number), number_text(required.highest.number)
         right.append(low if low == high else f"{low} to {high}")
     right += ["NaN"] if required.nan else []
     values = [number_text(traced.value) for traced in _changing(example)]
     if values[-1] in right:  # a boolean that is true, but not 1
-        values[-1] = code_text(result.code, result.format)
+        values[-1] = result.bits
     return f"{' -> '.join(values)}, not {' or '.join(right)}"
 
 

@@ -15,6 +15,7 @@ from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Codes, IntFormat, format_named
 from castsim.numerics.codec import value_of
+from castsim.reports.documents import Keys, apart, record, says
 from castsim.targets.loader import Target, load_target
 from castsim.tools.lowering.catalogue import (
     RANDOM_CODES,
@@ -111,7 +112,7 @@ def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
     )
     instructions = [step for step in chain if step.is_instruction]
     width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
-    options = sum(len(step.forms[0].options) for step in chain)
+    options = sum(len(step.options) for step in chain)
     slow = int(demand.src.bits > 16 and not goes_by_breakpoints(demand, chain))
     return width, slow, strange, len(chain), options
 
@@ -173,13 +174,13 @@ class PlanKind(StrEnum):
         return self in (PlanKind.NONE_FOUND, PlanKind.IMPOSSIBLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Refuted:
-    """A chain that might be expected, and where it fails."""
+@record
+class Refuted(Keys, title="RefutedChain"):
+    """A chain that fails."""
 
-    chain: Chain
-    counterexample: Counterexample
-    evidence: Evidence
+    chain: Chain = says("Its instructions.")
+    counterexample: Counterexample | None = says("An input with a wrong result.")
+    evidence: Evidence = apart()
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +422,7 @@ def _planner_kind(chain: Chain) -> PlanKind:
         return PlanKind.COPY
     if len(instructions) > 1:
         return PlanKind.CHAIN
-    return PlanKind.OPTIONS if instructions[0].forms[0].options else PlanKind.NATIVE
+    return PlanKind.OPTIONS if instructions[0].options else PlanKind.NATIVE
 
 
 def _none_found(task: Task, codes: Codes) -> Plan:
@@ -504,17 +505,17 @@ def _unreached(task: Task) -> Plan:
 def _refuted_natives(task: Task, chain: Chain) -> tuple[Refuted, ...]:
     """Return the plain native cast of the pair if the chain is another and the plain one fails."""
     demand = task.demand
-    options = sum(len(step.forms[0].options) for step in chain)
+    options = sum(len(step.options) for step in chain)
     native = [
         step
         for step in task.catalogue.from_format(demand.src)
         if step.dst == demand.dst
         and not any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
     ]
-    plain = min(native, key=lambda step: len(step.forms[0].options), default=None)
+    plain = min(native, key=lambda step: len(step.options), default=None)
     if plain is None or (plain.primitives == primitives_of(chain)):
         return ()
-    if len(chain) == 1 and len(plain.forms[0].options) >= options:
+    if len(chain) == 1 and len(plain.options) >= options:
         return ()
     judgement = judge(demand, (plain,), task.progress, quick=True)
     if judgement.verdict is not Verdict.DIFFERS:

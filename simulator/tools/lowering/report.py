@@ -1,4 +1,4 @@
-"""A planned cast as JSON and as text; ways to produce a block format."""
+"""A planned cast as JSON and as text; ways to produce a block format as text."""
 
 from __future__ import annotations
 
@@ -9,99 +9,28 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.numbers import bits_text, ends_document, grouped, json_value
-from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value
-from castsim.reports.schemas.keys import Number as NumberKeys
+from castsim.reports.numbers import Number, grouped
+from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import composed, indented, table
 from castsim.targets.loader import Target
 from castsim.tools.lowering.catalogue import ProgramCost
-from castsim.tools.lowering.demand import Counterexample, Number, Required, Verdict
+from castsim.tools.lowering.demand import Counterexample, Required, Verdict
 from castsim.tools.lowering.lowering_answers import Alternative, Answer, options_text, setting_text
-from castsim.tools.lowering.planner import Plan, PlanKind
-from castsim.tools.lowering.proof import Evidence as ProofEvidence
-from castsim.tools.lowering.proof import Method
+from castsim.tools.lowering.planner import Plan, PlanKind, Refuted
+from castsim.tools.lowering.proof import Evidence, Method
 from castsim.tools.lowering.steps import Chain, path_of
 
 if TYPE_CHECKING:
-    from castsim.tools.lowering.block_lowering import BlockLowering
-    from castsim.tools.lowering.block_lowering import BlockWay as PlannedBlockWay
-
-
-class Step(Keys):
-    """An instruction of a chain."""
-
-    instruction: str = says("The instruction.", "name")
-    options: list[str] = says("The required options of the instruction.", lambda step: step.forms[0].options)
-    src: str = says("Name of its source format.")
-    dst: str = says("Name of its destination format.")
-
-
-class Evidence(Keys):
-    """The method by which a verdict was reached."""
-
-    method: Method = says("The method.")
-    codes: int = says("Number of tried codes.")
-    proves: bool = says("Whether these are all codes.")
-    argument: str = says("The argument in words.")
-
-
-class Cost(Keys):
-    """The cost of a program that casts one tensor."""
-
-    cycles: Cycles = says("Cycles of all elements.")
-    elements: Elements = says("Number of cast elements.")
-    cycles_per_element: CyclesPerElement = says("Cycles per element.")
-    scratch_bytes: Bytes = says("Bytes of tmp tiles.")
-    buffer_bytes: Bytes = says("Bytes of the buffer for all tiles together.")
-    vector_registers: int = says("Number of used vector registers.", "registers")
-
-
-class TracedValue(Keys):
-    """An intermediate value of a chain."""
-
-    step: str | None = says("The instruction that computes it; null for the input.")
-    format: str = says("Name of its format.")
-    bits: str = says("Its code in hexadecimal.", lambda traced: code_text(traced.code, traced.format))
-    value: Value = says("Its number, or `nan`, `inf`, `-inf`.", lambda traced: json_value(traced.value, traced.format))
-
-
-class RequiredResult(Keys):
-    """The correct results for one input."""
-
-    lowest: NumberKeys | None = says("The lowest number; null if there is none.")
-    highest: NumberKeys | None = says("The highest number; null if there is none.")
-    further: NumberKeys | None = says("A number outside that range; null if there is none.")
-    nan: bool = says("Whether every NaN is accepted.")
-
-
-def _required(counterexample: Counterexample) -> Document:
-    required = counterexample.required
-    ends = required.lowest, required.highest, required.further
-    return RequiredResult.of(required, **ends_document(ends, counterexample.result.format, code_text))
-
-
-class CounterexampleEntry(Keys):
-    """An input for which a chain is wrong."""
-
-    values: list[TracedValue] = says("All values along the chain, the input first.")
-    required: RequiredResult = says("The accepted results.", _required)
-
-
-class RefutedChain(Keys):
-    """A chain that fails."""
-
-    chain: list[Step] = says("Its instructions.")
-    counterexample: CounterexampleEntry | None = says("An input with a wrong result.")
+    from castsim.tools.lowering.block_lowering import BlockWay, LoweredBlocks
 
 
 class NativeWithOptions(Keys):
     """A single instruction in addition to a chain."""
 
     options: dict[Name, Scalar] = says("The required options of the target.")
-    chain: list[Step] = says("The instruction.", "plan.chain")
+    chain: Chain = says("The instruction.", "plan.chain")
     cycles_per_element: CyclesPerElement | None = says(
         of=lambda native: native.plan.cost and native.plan.cost.cycles_per_element
     )
@@ -126,13 +55,13 @@ class PlanEntry(Keys):
     verdict: Verdict = says("Whether the results are correct.", "plan.verdict")
     proven: bool = says("Whether the verdict is proven.", "plan.proven")
     claim: str = says("The claim in words.", "plan.claim")
-    chain: list[Step] = says("The instructions.", "plan.chain")
+    chain: Chain = says("The instructions.", "plan.chain")
     evidence: Evidence | None = says("Evidence for the verdict; null if nothing was tried.", "plan.evidence")
-    cost: Cost | None = says("Cost of the cast; null if it was not timed.", "plan.cost")
-    counterexample: CounterexampleEntry | None = says(
+    cost: ProgramCost | None = says("Cost of the cast; null if it was not timed.", "plan.cost")
+    counterexample: Counterexample | None = says(
         "An input with a wrong result; null if there is none.", "plan.counterexample"
     )
-    refuted: list[RefutedChain] = says("Rejected chains.", "plan.refuted")
+    refuted: list[Refuted] = says("Rejected chains.", "plan.refuted")
     steps_searched: int = says("Number of examined chains and parts of chains.", "plan.searched")
     reason: str | None = says("The reason why no chain is given, if there is none.", "plan.reason")
     nearest_format: str | None = says(of="plan.nearest")
@@ -141,7 +70,7 @@ class PlanEntry(Keys):
     """The target options that the program needs."""
     options_chosen: list[str] = says(of=lambda answer: [name for name, _ in answer.chosen])
     """The options among them that the search chose."""
-    without_options: RefutedChain | None = says(of="refuted")
+    without_options: Refuted | None = says(of="refuted")
     """First failure without the chosen options; null if none were chosen."""
     native_with_options: NativeWithOptions | None = says(of=_native)
     """The single instruction in addition to a chain; null if there is none."""
@@ -160,12 +89,6 @@ def answer_document(answer: Answer, out: str | None) -> Document:
     return Lower.of(answer, file=None if answer.plan.text is None else out)
 
 
-def code_text(code: int, fmt: Format) -> str:
-    """Return a code in hexadecimal; for a boolean the whole byte, which may be true without being 1."""
-    whole = isinstance(fmt, IntFormat) and fmt.boolean
-    return f"0x{code:02x}" if whole else bits_text(code, fmt)
-
-
 def number_text(value: Number) -> str:
     """Return a number as a report shows it: an integer in full, otherwise the shortest decimal."""
     if isinstance(value, float):
@@ -175,54 +98,17 @@ def number_text(value: Number) -> str:
     return repr(float(value))
 
 
-def required_text(required: Required, dst: Format) -> str:
+def required_text(required: Required) -> str:
     """Return the correct results in words."""
     parts = []
     if required.lowest is not None and required.highest is not None:
-        low, high = (
-            f"{number_text(value)} ({code_text(code, dst)})" for code, value in (required.lowest, required.highest)
-        )
+        low, high = (f"{number_text(end.number)} ({end.bits})" for end in (required.lowest, required.highest))
         parts.append(low if required.lowest == required.highest else f"{low} to {high}")
         if required.further is not None:
-            parts.append(f"{number_text(required.further[1])} ({code_text(required.further[0], dst)})")
+            parts.append(f"{number_text(required.further.number)} ({required.further.bits})")
     if required.nan:
         parts.append("NaN")
     return " or ".join(parts)
-
-
-# The ways to a block format on a target.
-
-
-class BlockWay(Keys):
-    """One way to produce a block format."""
-
-    kind: str = says("`operation` or `chain`.")
-    rule: str = says("The rule that determines scales from the largest magnitude.")
-    operations: list[str] = says("Names of the operations, in order.")
-    cycles: int = says("Cycles of the program, including loads and stores.")
-    cycles_per_element: float = says("Cycles per element.")
-    differs: list[str] = says("Differences from the results of `castsim quantise`.")
-    program: str = says("The program.")
-
-
-class LoweredBlocks(CommandDocument, name="lower-blocks"):
-    """The ways to produce a block format on a target."""
-
-    src: str = says("Format of the numbers.")
-    format: str = says("Name of the block format.")
-    target: str = says("Name of the target.")
-    rows: int = says("Rows of the tensor.")
-    cols: int = says("Its columns.")
-    ways: list[BlockWay] = says("The methods; empty if there is none.")
-    refused: list[str] = says("The reason why there are no others.")
-    file: str | None = says("With `--out`: the file of the first program.")
-
-
-def block_lowering_document(lowering: BlockLowering, out: str | None) -> Document:
-    """Return the document; `out` is the file with the first program."""
-    size = lowering.rows * lowering.cols
-    ways = [BlockWay.of(way, cycles_per_element=way.cycles / size) for way in lowering.ways]
-    return LoweredBlocks.of(lowering, ways=ways, file=out if lowering.ways else None)
 
 
 # As text.
@@ -254,14 +140,17 @@ def answer_parts(answer: Answer) -> Iterator[RenderableType]:
     if answer.native is not None:
         yield indented(Text(_native_text(answer.native)))
     if plan.counterexample is not None:
-        yield from counterexample_text(plan.counterexample, plan)
-    for refutation in plan.refuted:
-        shown = ", ".join(step.label for step in refutation.chain)
-        yield from (Text(""), Text(f"not unchanged: {shown}"), *counterexample_text(refutation.counterexample, plan))
-    if answer.refuted is not None and answer.refuted.counterexample is not None:
-        shown = ", ".join(step.label for step in answer.refuted.chain)
-        yield from (Text(""), Text(f"not without these options; the closest chain is {shown}"))
-        yield from counterexample_text(answer.refuted.counterexample, plan)
+        yield from counterexample_text(plan.counterexample)
+    for refuted in plan.refuted:
+        yield from _refutation("not unchanged: ", refuted)
+    if answer.refuted is not None:
+        yield from _refutation("not without these options; the closest chain is ", answer.refuted)
+
+
+def _refutation(words: str, refuted: Refuted | Plan) -> Iterator[RenderableType]:
+    if refuted.counterexample is not None:
+        shown = ", ".join(step.label for step in refuted.chain)
+        yield from (Text(""), Text(f"{words}{shown}"), *counterexample_text(refuted.counterexample))
 
 
 def _next(answer: Answer, out: str | None) -> Iterator[str]:
@@ -291,7 +180,7 @@ def headline(answer: Answer) -> str:
         return f" does not conform to {specification_words(plan.demand.label)}{_asked(plan)}: {_failing(plan)}"
     asked = f", as {specification_words(plan.demand.label)} asks{_asked(plan)}"
     if not answer.chosen:
-        modes = ", ".join(option for step in plan.chain for form in step.forms[:1] for option in form.options)
+        modes = ", ".join(option for step in plan.chain for option in step.options)
         kind = f"native with {modes}" if answer.kind is PlanKind.OPTIONS else answer.kind.value
         return f"{asked}: {kind}, {plan.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
@@ -310,7 +199,7 @@ def _failing(plan: Plan) -> str:
     return "; ".join(clauses)
 
 
-def evidence_text(plan: Plan, evidence: ProofEvidence) -> str:
+def evidence_text(plan: Plan, evidence: Evidence) -> str:
     """Return the evidence for the verdict on a plan's chain."""
     proven = evidence.proves and plan.verdict is not Verdict.DIFFERS
     why = evidence.argument
@@ -337,7 +226,7 @@ def _native_text(alternative: Alternative) -> str:
 
 def _steps(chain: Chain) -> RenderableType:
     rows = (
-        (str(number), step.name, step.src.name, step.dst.name, ", ".join(step.forms[0].options))
+        (str(number), step.name, step.src.name, step.dst.name, ", ".join(step.options))
         for number, step in enumerate(chain, 1)
     )
     return table(">step", "instruction", "from", "to", "options", rows=rows)
@@ -356,20 +245,20 @@ def cost_text(cost: ProgramCost) -> str:
     return text + (f"; {cost.registers} vector registers" if cost.registers else "")
 
 
-def counterexample_text(counterexample: Counterexample, plan: Plan) -> list[RenderableType]:
+def counterexample_text(counterexample: Counterexample) -> list[RenderableType]:
     """Return all values from the input on which a chain fails to its result, and the correct result."""
     rows = (
-        (value.step or "input", value.format.name, code_text(value.code, value.format), number_text(value.value))
+        (value.step or "input", value.format.name, value.bits, number_text(value.value))
         for value in counterexample.values
     )
-    right = required_text(counterexample.required, plan.demand.dst)
+    right = required_text(counterexample.required)
     values = table("after", "format", ">bits", ">value", rows=rows)
     return [indented(values), indented(Text(f"correct: {right}"))]
 
 
 def chain_text(chain: Chain) -> str:
     """Return a chain in one line: its formats, and the required modes."""
-    options = [", ".join(step.forms[0].options) for step in chain]
+    options = [", ".join(step.options) for step in chain]
     names = path_of(chain)
     shown = " -> ".join(names)
     asked = "; ".join(f"{step.name}: {option}" for step, option in zip(chain, options, strict=True) if option)
@@ -380,7 +269,7 @@ def chain_text(chain: Chain) -> str:
 
 
 @composed
-def block_lowering_text(lowering: BlockLowering, out: str | None) -> Iterator[RenderableType]:
+def block_lowering_text(lowering: LoweredBlocks, out: str | None) -> Iterator[RenderableType]:
     """Yield the report; `out` is the file with the first program."""
     answer = "no way" if not lowering.ways else f"{lowering.ways[0].kind} ({len(lowering.ways)} in all)"
     yield Text(f"{lowering.src} -> {lowering.format} on {lowering.target}: {answer}", style="bold")
@@ -396,8 +285,8 @@ def block_lowering_text(lowering: BlockLowering, out: str | None) -> Iterator[Re
         yield Text(f"program written to {out}; run it with: {run}")
 
 
-def _way(way: PlannedBlockWay, lowering: BlockLowering) -> Iterator[RenderableType]:
+def _way(way: BlockWay, lowering: LoweredBlocks) -> Iterator[RenderableType]:
     cycles = f"{way.cycles:,} cycles for {lowering.rows} x {lowering.cols} elements, loads and stores included"
     yield Text(f"{way.kind} by the rule {way.rule}: {', '.join(way.operations)}")
-    yield indented(Text(f"{cycles}: {way.cycles / (lowering.rows * lowering.cols):.3g} each"))
+    yield indented(Text(f"{cycles}: {way.cycles_per_element:.3g} each"))
     yield from (indented(Text(f"unlike castsim quantise: {difference}")) for difference in way.differs)

@@ -257,7 +257,7 @@ class ConformancePresentation(DrawnPresentation):
             "path": [" -> ".join(entry.path) for entry in entries],
             "instructions": [", ".join(entry.instructions) for entry in entries],
             "options": [setting_text(entry.settings) for entry in entries],
-            "method": [entry.method for entry in entries],
+            "method": [entry.method and entry.method.value for entry in entries],
             "proven": np.array([entry.proven for entry in entries], np.bool_),
             "cycles_per_element": numbers(entry.cycles_per_element for entry in entries),
             "answer": [cell_text(entry) for entry in entries],
@@ -304,7 +304,7 @@ class LoweringPresentation(Presentation):
             "instruction": [step.name for step in chain],
             "src": [step.src.name for step in chain],
             "dst": [step.dst.name for step in chain],
-            "options": [", ".join(step.forms[0].options) for step in chain],
+            "options": [", ".join(step.options) for step in chain],
         }
 
     def blocks(self) -> Iterator[Block]:
