@@ -303,7 +303,7 @@ def _lower_matrix(options: LowerOptions, name: str, *, rows: int, cols: int, ste
         TileError: no program holds a tensor of that shape.
         EngineError: a worker runs another version or dies.
     """
-    from castsim.tools.lowering.conform_report import lowered_matrix_document, matrix_report  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.conform import lowered_matrix_document, matrix_report  # noqa: PLC0415 - as above
     from castsim.tools.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
 
     _check_matrix(options)

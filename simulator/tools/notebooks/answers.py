@@ -29,7 +29,7 @@ from castsim.tools import notebooks
 from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, AssessedRow, ErrorCurve
 from castsim.tools.accuracy.page import accuracy_page
 from castsim.tools.estimate.cast_estimates import Estimate, Estimates
-from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_totals
+from castsim.tools.lowering.conform import cast_text, cell_text, conform_totals
 from castsim.tools.lowering.conformance import Matrix
 from castsim.tools.lowering.demand import Verdict
 from castsim.tools.lowering.lowering_answers import Answer, setting_text
