@@ -19,7 +19,6 @@ from castsim.reports.scratch import (
     scratch_page,
     single_document,
     sweep,
-    sweep_document,
     sweep_page,
 )
 from castsim.targets.loader import load_target, target_names
@@ -60,7 +59,7 @@ def execute(options: Namespace) -> CommandOutcome:
             auditor = ScratchAuditor(_target(options.target), src, dst, _mode(options.rounding))
             if options.sweep:
                 swept = sweep(auditor, shape.rows, shape.cols, shape.strides, quiet=options.quiet)
-                return answer(sweep_page, sweep_document(swept), 0 if swept.explained else 1)
+                return answer(sweep_page, swept.as_json(), 0 if swept.explained else 1)
             return _pair(shape, auditor, audited=options.audit)
         case _:
             raise ReadError(

@@ -10,11 +10,10 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
-from castsim.reports.documents import CommandDocument, Document, Keys, derived, record, says
+from castsim.reports.documents import CommandDocument, Document, Keys, apart, derived, record, says
 from castsim.reports.pages.answer_pages import (
     Columns,
     Entry,
@@ -44,35 +43,9 @@ _MANY = 10_000
 """Number of shapes above which their number is announced, because they take seconds."""
 
 
-@dataclass(slots=True)
-class SweptShapes:
-    """Totals of a sweep: how many shapes agree to the byte, and the others by reason with some examples."""
-
-    auditor: ScratchAuditor
-    shapes: int = 0
-    equal: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[ScratchAudit]] = field(default_factory=dict)
-    smaller: int = 0
-    explained: bool = True
-
-    def add(self, audit: ScratchAudit) -> None:
-        """Count one shape."""
-        self.shapes += 1
-        self.smaller += audit.need.total < audit.exact
-        self.explained &= audit.explained
-        if not audit.reasons:
-            self.equal += 1
-        for reason in audit.reasons:
-            self.reasons[reason] += 1
-            shown = self.examples.setdefault(reason, [])
-            if len(shown) < SHOWN:
-                shown.append(audit)
-
-
 def sweep(
     auditor: ScratchAuditor, rows: range, cols: range, strides: range | None, *, quiet: bool = False
-) -> SweptShapes:
+) -> ScratchSweep:
     """Audit every shape whose columns fit its row stride; a stride must be whole blocks of the source.
 
     Large sweeps are announced on standard error, with a bar on a terminal, unless `quiet`.
@@ -87,10 +60,22 @@ def sweep(
             + ("" if strides is None else f", {len(strides)} row strides"),
             legal=(f"up to {MOST} shapes; a larger step, such as FIRST:LAST:{-(-count // MOST)}, makes fewer",),
         )
-    swept = SweptShapes(auditor)
+    equal, smaller, explained = 0, 0, True
+    reasons: Counter[str] = Counter()
+    examples: dict[str, list[ScratchAudit]] = {}
     for rows_, cols_, stride in _watched(shapes(auditor, rows, cols, strides), count, quiet=quiet):
-        swept.add(auditor.audit(rows_, cols_, stride))
-    return swept
+        audit = auditor.audit(rows_, cols_, stride)
+        equal += not audit.reasons
+        smaller += audit.need.total < audit.exact
+        explained &= audit.explained
+        for reason in audit.reasons:
+            reasons[reason] += 1
+            if reasons[reason] <= SHOWN:
+                examples.setdefault(reason, []).append(audit)
+    differences = tuple(SweepDifference(reason, number, examples[reason]) for reason, number in reasons.most_common())
+    return ScratchSweep(
+        auditor.target, auditor.src, auditor.dst, count, equal, smaller, explained=explained, differences=differences
+    )
 
 
 def shapes(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None) -> Iterator[tuple[int, int, int]]:
@@ -181,25 +166,28 @@ class EveryScratch(CommandDocument, Shape, name="scratch-all"):
     casts: list[PairScratch] = says("The casts that use scratch; the largest determines the size.")
 
 
+@record
 class SweepDifference(Keys):
     """Shapes that differ for one reason."""
 
     reason: str = says("The reason.")
     shapes: int = says("Number of shapes.")
-    examples: list[TouchedShape] = says("Examples of the shapes.")
+    audits: Sequence[ScratchAudit] = apart()
+    examples: Sequence[TouchedShape] = derived("Examples of the shapes.", "audits")
 
 
+@record
 class ScratchSweep(CommandDocument, name="scratch-sweep"):
     """The scratch of a cast over ranges of shapes; with `--sweep`."""
 
-    target: str = says("Name of the target.", "auditor.target")
-    src: str = says("Name of the source format.", "auditor.src")
-    dst: str = says("Name of the destination format.", "auditor.dst")
+    target: Target = says("Name of the target.")
+    src: Format = says("Name of the source format.")
+    dst: Format = says("Name of the destination format.")
     shapes: int = says("Number of shapes.")
-    equal_to_the_byte: int = says("Number of shapes for which the formula is exact to the byte.", "equal")
-    formula_smaller: int = says("Number of shapes for which it is smaller than the accessed bytes.", "smaller")
+    equal_to_the_byte: int = says("Number of shapes for which the formula is exact to the byte.")
+    formula_smaller: int = says("Number of shapes for which it is smaller than the accessed bytes.")
     explained: bool = says("Whether every difference has a known reason.")
-    differences: list[SweepDifference] = says("The shapes that differ, by reason.")
+    differences: Sequence[SweepDifference] = says("The shapes that differ, by reason.")
 
 
 def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Document:
@@ -222,15 +210,6 @@ def every_document(audits: Audits) -> Document:
     auditor, audit = audits[0]
     most = max(shape_audit.need.total for _, shape_audit in audits)
     return EveryScratch.of(audit, target=auditor.target, formula_bytes=most, casts=audits)
-
-
-def sweep_document(swept: SweptShapes) -> Document:
-    """Return the JSON of a sweep."""
-    differences = [
-        SweepDifference.of(reason=reason, shapes=count, examples=swept.examples[reason])
-        for reason, count in swept.reasons.most_common()
-    ]
-    return ScratchSweep.of(swept, differences=differences)
 
 
 # The scratch of a whole program: the smallest tmp tile each cast can do with, and whether all fits the buffer.
