@@ -420,7 +420,7 @@ def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | Non
 
 def _effort(chain: Chain) -> tuple[int, int]:
     """Return the sort key among chains of equal length: few options, narrow formats."""
-    options = sum(len(step.options) for step in chain)
+    options = sum(len(step.forms[0].options) for step in chain)
     return options, sum(max(step.src.bits, step.dst.bits) for step in chain)
 
 

@@ -15,8 +15,6 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.machines.registry import MachinePart
-from castsim.reports.documents import Keys, derived, record, says
-from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements
 from castsim.running.acceptance import order_keys
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
@@ -57,16 +55,20 @@ class Assembly:
     registers: int
 
 
-@record
-class ProgramCost(Keys, title="Cost"):
-    """The cost of a program that casts one tensor."""
+@dataclass(frozen=True, slots=True)
+class ProgramCost:
+    """The cost of a program: its total cycles, with loads and stores, for `elements` elements."""
 
-    cycles: Cycles = says("Cycles of all elements.")
-    elements: Elements = says("Number of cast elements.")
-    cycles_per_element: CyclesPerElement = derived("Cycles per element.", lambda own: own.cycles / own.elements)
-    scratch_bytes: Bytes = says("Bytes of tmp tiles.")
-    buffer_bytes: Bytes = says("Bytes of the buffer for all tiles together.")
-    registers: int = says("Number of used vector registers.", key="vector_registers")
+    cycles: int
+    elements: int
+    scratch_bytes: int
+    buffer_bytes: int
+    registers: int
+
+    @property
+    def cycles_per_element(self) -> float:
+        """Cycles per element."""
+        return self.cycles / self.elements
 
     @property
     def rank(self) -> tuple[float, int, int, int]:

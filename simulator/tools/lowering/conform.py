@@ -26,7 +26,7 @@ from castsim.tools.lowering.conformance import ConformanceEntry, Matrix, changed
 from castsim.tools.lowering.conformance import LoweredMatrix as LoweredCells
 from castsim.tools.lowering.demand import Counterexample, TracedValue, Verdict
 from castsim.tools.lowering.lowering_answers import options_text, setting_text
-from castsim.tools.lowering.planner import SAMPLED_MARK, PlanKind
+from castsim.tools.lowering.planner import SAMPLED_MARK, PlanKind, code_text
 from castsim.tools.lowering.report import number_text
 
 
@@ -182,12 +182,12 @@ def _failure(example: Counterexample) -> str:
     required, result = example.required, example.result
     right = []
     if required.lowest is not None and required.highest is not None:
-        low, high = number_text(required.lowest.number), number_text(required.highest.number)
+        low, high = number_text(required.lowest[1]), number_text(required.highest[1])
         right.append(low if low == high else f"{low} to {high}")
     right += ["NaN"] if required.nan else []
     values = [number_text(traced.value) for traced in _changing(example)]
     if values[-1] in right:  # a boolean that is true, but not 1
-        values[-1] = result.bits
+        values[-1] = code_text(result.code, result.format)
     return f"{' -> '.join(values)}, not {' or '.join(right)}"
 
 

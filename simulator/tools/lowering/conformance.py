@@ -15,7 +15,6 @@ from castsim.isa.dataclass import asdict, dataclass, field, replace
 from castsim.isa.errors import IllegalError, arguments_checked
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.reports.documents import Keys, apart, derived, numbered, record, says
-from castsim.reports.numbers import Number
 from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar
 from castsim.running.acceptance import SpecifiedCast, specified_cast
 from castsim.targets.loader import Target, load_specification, load_target, target_names
@@ -36,9 +35,9 @@ from castsim.tools.distribution.distributing import (
     resumed,
 )
 from castsim.tools.distribution.origins import ResultOrigin, Task
-from castsim.tools.lowering.demand import CastRequest, Counterexample, LoweredNumber, Required, TracedValue, Verdict
+from castsim.tools.lowering.demand import CastRequest, Counterexample, Number, Required, TracedValue, Verdict
 from castsim.tools.lowering.lowering_answers import Answer, Setting, answer, setting_of
-from castsim.tools.lowering.planner import PlanKind
+from castsim.tools.lowering.planner import CounterexampleEntry, PlanKind
 from castsim.tools.lowering.proof import Method
 from castsim.tools.lowering.sharing import Equals
 from castsim.tools.lowering.steps import path_of
@@ -100,7 +99,10 @@ class ConformanceEntry(Keys, title="MatrixCell"):
         lambda own: None if own.native is None else dict(own.native),
     )
     cycles_per_element: CyclesPerElement | None = says("Cost of the cast; null if it was not timed.")
-    counterexample: Counterexample | None = says("An input with a wrong result; null if there is none.")
+    counterexample: Counterexample | None = apart()
+    counterexample_entry: CounterexampleEntry | None = derived(
+        "An input with a wrong result; null if there is none.", "counterexample", key="counterexample"
+    )
 
 
 def legal_casts(spec: Specification, version: str | None = None) -> tuple[SpecifiedCast, ...]:
@@ -186,7 +188,7 @@ def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
         verdict=plan.verdict,
         path=path_of(plan.chain),
         instructions=tuple(step.name for step in plan.chain if step.is_instruction),
-        options=tuple(", ".join(step.options) for step in plan.chain if step.is_instruction),
+        options=tuple(", ".join(step.forms[0].options) for step in plan.chain if step.is_instruction),
         method=None if evidence is None else evidence.method,
         proven=plan.proven,
         cycles_per_element=None if plan.cost is None else plan.cost.cycles_per_element,
@@ -270,7 +272,7 @@ def _counterexample_document(example: Counterexample) -> dict[str, object]:
         "required": {
             "nan": required.nan,
             **{
-                name: [end.code, _number_text(end.number)] if (end := getattr(required, name)) else None
+                name: [coded[0], _number_text(coded[1])] if (coded := getattr(required, name)) else None
                 for name in _CODED
             },
         },
@@ -281,10 +283,8 @@ def _counterexample(document: Any) -> Counterexample:
     values = tuple(
         TracedValue(step, format_named(fmt), int(code), _number(value)) for step, fmt, code, value in document["values"]
     )
-    dst, ends = values[-1].format, (document["required"][name] for name in _CODED)
-    lowest, highest, further = (
-        None if end is None else LoweredNumber(int(end[0]), _number(end[1]), dst) for end in ends
-    )
+    ends = (document["required"][name] for name in _CODED)
+    lowest, highest, further = (None if end is None else (int(end[0]), _number(end[1])) for end in ends)
     return Counterexample(values, Required(lowest, highest, further, bool(document["required"]["nan"])))
 
 

@@ -17,9 +17,6 @@ from castsim.isa.formats import DETERMINISTIC, Codes, Format, IntFormat, Overflo
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64, value_of
 from castsim.numerics.policy import Policy, abstract_policy, default_rounding, legal_roundings
-from castsim.reports.documents import Keys, apart, derived, record, says
-from castsim.reports.numbers import CodedNumber, Number, bits_text, json_value
-from castsim.reports.schemas.keys import Bits, Value
 from castsim.running.acceptance import (
     AcceptanceSets,
     SpecifiedCast,
@@ -272,50 +269,35 @@ def _demand(request: CastRequest, spec: Specification) -> Demand:
 
 # The code on which a chain fails, with every value on its way.
 
-
-def code_text(code: int, fmt: Format) -> str:
-    """Return a code in hexadecimal; for a boolean the whole byte, which may be true without being 1."""
-    whole = isinstance(fmt, IntFormat) and fmt.boolean
-    return f"0x{code:02x}" if whole else bits_text(code, fmt)
+Number = Fraction | float
 
 
-@record
-class TracedValue(Keys):
-    """An intermediate value of a chain."""
+@dataclass(frozen=True, slots=True)
+class TracedValue:
+    """One intermediate value: its instruction (None for the input), format, code and number."""
 
-    step: str | None = says("The instruction that computes it; null for the input.")
-    format: Format = says("Name of its format.")
-    code: int = apart()
-    value: Number = apart()
-    bits: str = derived("Its code in hexadecimal.", lambda own: code_text(own.code, own.format))
-    json_value: Value = derived(
-        "Its number, or `nan`, `inf`, `-inf`.", lambda own: json_value(own.value, own.format), key="value"
-    )
+    step: str | None
+    format: Format
+    code: int
+    value: Number
 
 
-@record
-class LoweredNumber(CodedNumber, title="Number"):
-    """A code and the number that it stands for."""
+@dataclass(frozen=True, slots=True)
+class Required:
+    """The satisfying results: codes and numbers of the lowest and highest (None: no number), and whether any NaN is."""
 
-    bits: Bits = derived("The code in hexadecimal.", lambda own: code_text(own.code, own.format))
-
-
-@record
-class Required(Keys, title="RequiredResult"):
-    """The correct results for one input."""
-
-    lowest: LoweredNumber | None = says("The lowest number; null if there is none.")
-    highest: LoweredNumber | None = says("The highest number; null if there is none.")
-    further: LoweredNumber | None = says("A number outside that range; null if there is none.")
-    nan: bool = says("Whether every NaN is accepted.")
+    lowest: tuple[int, Number] | None
+    highest: tuple[int, Number] | None
+    further: tuple[int, Number] | None
+    nan: bool
 
 
-@record
-class Counterexample(Keys, title="CounterexampleEntry"):
-    """An input for which a chain is wrong."""
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A code on which a chain fails. `values` run from the input to the result; `required` is the correct result."""
 
-    values: tuple[TracedValue, ...] = says("All values along the chain, the input first.")
-    required: Required = says("The accepted results.")
+    values: tuple[TracedValue, ...]
+    required: Required
 
     @property
     def input(self) -> TracedValue:
@@ -344,11 +326,12 @@ def counterexample(demand: Demand, chain: Chain, code: int) -> Counterexample:
     return Counterexample(tuple(values), required(demand, code))
 
 
-def required(demand: Demand, source: int) -> Required:
+def required(demand: Demand, code: int) -> Required:
     """Return the satisfying results of one source code that does not accept everything."""
-    sets = demand.sets(np.array([source], code_dtype(demand.src)))
+    sets = demand.sets(np.array([code], code_dtype(demand.src)))
     if not sets.numbers[0]:
         return Required(None, None, None, bool(sets.nan[0]))
-    codes = (int(codes[0]) for codes in (sets.lowest, sets.highest, sets.further))
-    low, high, further = (LoweredNumber(code, value_of(code, demand.dst), demand.dst) for code in codes)
+    low, high, further = (
+        (int(codes[0]), value_of(int(codes[0]), demand.dst)) for codes in (sets.lowest, sets.highest, sets.further)
+    )
     return Required(low, high, None if further in (low, high) else further, bool(sets.nan[0]))

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
+from castsim.isa.formats import Format
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import Number, grouped
-from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar
+from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import composed, indented, table
 from castsim.targets.loader import Target
 from castsim.tools.lowering.catalogue import ProgramCost
 from castsim.tools.lowering.demand import Counterexample, Required, Verdict
 from castsim.tools.lowering.lowering_answers import Alternative, Answer, options_text, setting_text
-from castsim.tools.lowering.planner import Plan, PlanKind, Refuted
+from castsim.tools.lowering.planner import CounterexampleEntry, Plan, PlanKind, Refuted, Step, code_text
 from castsim.tools.lowering.proof import Evidence, Method
 from castsim.tools.lowering.steps import Chain, path_of
 
@@ -26,11 +27,29 @@ if TYPE_CHECKING:
     from castsim.tools.lowering.block_lowering import BlockWay, LoweredBlocks
 
 
+class Cost(Keys):
+    """The cost of a program that casts one tensor."""
+
+    cycles: Cycles = says("Cycles of all elements.")
+    elements: Elements = says("Number of cast elements.")
+    cycles_per_element: CyclesPerElement = says("Cycles per element.")
+    scratch_bytes: Bytes = says("Bytes of tmp tiles.")
+    buffer_bytes: Bytes = says("Bytes of the buffer for all tiles together.")
+    vector_registers: int = says("Number of used vector registers.", "registers")
+
+
+class RefutedChain(Keys):
+    """A chain that fails."""
+
+    chain: list[Step] = says("Its instructions.")
+    counterexample: CounterexampleEntry | None = says("An input with a wrong result.")
+
+
 class NativeWithOptions(Keys):
     """A single instruction in addition to a chain."""
 
     options: dict[Name, Scalar] = says("The required options of the target.")
-    chain: Chain = says("The instruction.", "plan.chain")
+    chain: list[Step] = says("The instruction.", "plan.chain")
     cycles_per_element: CyclesPerElement | None = says(
         of=lambda native: native.plan.cost and native.plan.cost.cycles_per_element
     )
@@ -55,13 +74,13 @@ class PlanEntry(Keys):
     verdict: Verdict = says("Whether the results are correct.", "plan.verdict")
     proven: bool = says("Whether the verdict is proven.", "plan.proven")
     claim: str = says("The claim in words.", "plan.claim")
-    chain: Chain = says("The instructions.", "plan.chain")
+    chain: list[Step] = says("The instructions.", "plan.chain")
     evidence: Evidence | None = says("Evidence for the verdict; null if nothing was tried.", "plan.evidence")
-    cost: ProgramCost | None = says("Cost of the cast; null if it was not timed.", "plan.cost")
-    counterexample: Counterexample | None = says(
+    cost: Cost | None = says("Cost of the cast; null if it was not timed.", "plan.cost")
+    counterexample: CounterexampleEntry | None = says(
         "An input with a wrong result; null if there is none.", "plan.counterexample"
     )
-    refuted: list[Refuted] = says("Rejected chains.", "plan.refuted")
+    refuted: list[RefutedChain] = says("Rejected chains.", "plan.refuted")
     steps_searched: int = says("Number of examined chains and parts of chains.", "plan.searched")
     reason: str | None = says("The reason why no chain is given, if there is none.", "plan.reason")
     nearest_format: str | None = says(of="plan.nearest")
@@ -70,7 +89,7 @@ class PlanEntry(Keys):
     """The target options that the program needs."""
     options_chosen: list[str] = says(of=lambda answer: [name for name, _ in answer.chosen])
     """The options among them that the search chose."""
-    without_options: Refuted | None = says(of="refuted")
+    without_options: RefutedChain | None = says(of="refuted")
     """First failure without the chosen options; null if none were chosen."""
     native_with_options: NativeWithOptions | None = says(of=_native)
     """The single instruction in addition to a chain; null if there is none."""
@@ -98,14 +117,16 @@ def number_text(value: Number) -> str:
     return repr(float(value))
 
 
-def required_text(required: Required) -> str:
+def required_text(required: Required, dst: Format) -> str:
     """Return the correct results in words."""
     parts = []
     if required.lowest is not None and required.highest is not None:
-        low, high = (f"{number_text(end.number)} ({end.bits})" for end in (required.lowest, required.highest))
+        low, high = (
+            f"{number_text(value)} ({code_text(code, dst)})" for code, value in (required.lowest, required.highest)
+        )
         parts.append(low if required.lowest == required.highest else f"{low} to {high}")
         if required.further is not None:
-            parts.append(f"{number_text(required.further.number)} ({required.further.bits})")
+            parts.append(f"{number_text(required.further[1])} ({code_text(required.further[0], dst)})")
     if required.nan:
         parts.append("NaN")
     return " or ".join(parts)
@@ -180,7 +201,7 @@ def headline(answer: Answer) -> str:
         return f" does not conform to {specification_words(plan.demand.label)}{_asked(plan)}: {_failing(plan)}"
     asked = f", as {specification_words(plan.demand.label)} asks{_asked(plan)}"
     if not answer.chosen:
-        modes = ", ".join(option for step in plan.chain for option in step.options)
+        modes = ", ".join(option for step in plan.chain for option in step.forms[0].options)
         kind = f"native with {modes}" if answer.kind is PlanKind.OPTIONS else answer.kind.value
         return f"{asked}: {kind}, {plan.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
@@ -226,7 +247,7 @@ def _native_text(alternative: Alternative) -> str:
 
 def _steps(chain: Chain) -> RenderableType:
     rows = (
-        (str(number), step.name, step.src.name, step.dst.name, ", ".join(step.options))
+        (str(number), step.name, step.src.name, step.dst.name, ", ".join(step.forms[0].options))
         for number, step in enumerate(chain, 1)
     )
     return table(">step", "instruction", "from", "to", "options", rows=rows)
@@ -248,17 +269,17 @@ def cost_text(cost: ProgramCost) -> str:
 def counterexample_text(counterexample: Counterexample) -> list[RenderableType]:
     """Return all values from the input on which a chain fails to its result, and the correct result."""
     rows = (
-        (value.step or "input", value.format.name, value.bits, number_text(value.value))
+        (value.step or "input", value.format.name, code_text(value.code, value.format), number_text(value.value))
         for value in counterexample.values
     )
-    right = required_text(counterexample.required)
+    right = required_text(counterexample.required, counterexample.result.format)
     values = table("after", "format", ">bits", ">value", rows=rows)
     return [indented(values), indented(Text(f"correct: {right}"))]
 
 
 def chain_text(chain: Chain) -> str:
     """Return a chain in one line: its formats, and the required modes."""
-    options = [", ".join(step.options) for step in chain]
+    options = [", ".join(step.forms[0].options) for step in chain]
     names = path_of(chain)
     shown = " -> ".join(names)
     asked = "; ".join(f"{step.name}: {option}" for step, option in zip(chain, options, strict=True) if option)

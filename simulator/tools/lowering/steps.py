@@ -25,7 +25,6 @@ from castsim.isa.pto.program import RoundMode
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import Scale, round_to_integral_codes, scaled_cast_codes
 from castsim.numerics.policy import Policy
-from castsim.reports.documents import Keys, apart, derived, record, says
 from castsim.running.acceptance import converted
 from castsim.targets.description import Table
 
@@ -274,20 +273,18 @@ class RereadForm:
 Form = TileCastForm | TileOperationForm | TileChoiceForm | VectorForm | BuiltinForm | RereadForm
 
 
-@record
-class LoweringStep(Keys, title="Step"):
-    """An instruction of a chain.
+@dataclass(frozen=True, slots=True)
+class LoweringStep:
+    """One instruction from `src` to `dst`.
 
-    `forms` are the spellings that give the same values, the plainest first.
+    `forms` are the spellings that give the same values, the plainest first; `name` describes the instruction.
     """
 
-    instruction: str = derived("The instruction.", "name")
-    options: Sequence[str] = derived("The required options of the instruction.", lambda own: own.forms[0].options)
-    src: Format = says("Name of its source format.")
-    dst: Format = says("Name of its destination format.")
-    primitives: tuple[Primitive, ...] = apart()
-    forms: tuple[Form, ...] = apart()
-    name: str = apart()
+    src: Format
+    dst: Format
+    primitives: tuple[Primitive, ...]
+    forms: tuple[Form, ...]
+    name: str
 
     def run(self, codes: Codes) -> Codes:
         """Return the codes of `dst` for codes of `src`."""
@@ -303,7 +300,7 @@ class LoweringStep(Keys, title="Step"):
     @property
     def label(self) -> str:
         """Name and the options of the plainest form."""
-        options = ", ".join(self.options)
+        options = ", ".join(self.forms[0].options)
         return f"{self.name} ({options})" if options else self.name
 
 

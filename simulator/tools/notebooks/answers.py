@@ -304,7 +304,7 @@ class LoweringPresentation(Presentation):
             "instruction": [step.name for step in chain],
             "src": [step.src.name for step in chain],
             "dst": [step.dst.name for step in chain],
-            "options": [", ".join(step.options) for step in chain],
+            "options": [", ".join(step.forms[0].options) for step in chain],
         }
 
     def blocks(self) -> Iterator[Block]:
