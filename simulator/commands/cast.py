@@ -16,9 +16,8 @@ from castsim.isa.formats import Format, IntFormat, Overflow, Rounding, Saturatio
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float, mode_named
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings, encode_value, strings_from_codes, value_of
-from castsim.reports.cast import cast_document
 from castsim.reports.numbers import bits_text, json_value
-from castsim.reports.value_casts import SourceValue, ValueCastRequest, cast_values
+from castsim.reports.value_casts import CastText, SourceValue, TextResult, ValueCastRequest, cast_values
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target, specification_names, target_names
 
@@ -117,7 +116,7 @@ def read_value(text: str, fmt: Format) -> SourceValue:
     number = hexadecimal_float(text)
     if number is not None or not text.lower().startswith("0x"):
         encoded = encode_value(text if number is None else number, fmt)
-        return SourceValue(text, encoded.code, value_of(encoded.code, fmt), not encoded.inexact)
+        return SourceValue(text, encoded.code, fmt, not encoded.inexact)
     try:
         code = int(text, 16)
     except ValueError:
@@ -126,7 +125,7 @@ def read_value(text: str, fmt: Format) -> SourceValue:
         raise ReadError(f"{text} is not a code of {fmt.name}", legal=(f"0x0 to {bits_text((1 << fmt.bits) - 1, fmt)}",))
     if isinstance(fmt, IntFormat) and fmt.signed and fmt.bits > 8 and code > fmt.maximum:
         code |= (1 << fmt.storage_bits) - (1 << fmt.bits)  # codes that do not fill their storage are sign-extended
-    return SourceValue(text, code, value_of(code, fmt), exact=True)
+    return SourceValue(text, code, fmt, exact=True)
 
 
 # The execution of `castsim cast` from text to numbers and back, as ONNX has it.
@@ -142,30 +141,29 @@ def cast_strings(src_name: str, dst_name: str, texts: Sequence[str]) -> CommandO
         ReadError: the operator leaves the text undefined, or an option does not apply to text.
     """
     src, dst = (None if name.lower() == STRING else format_spelled(name) for name in (src_name, dst_name))
-    rows = [_row(text, src, dst) for text in texts]
-    document = {"source_format": src_name.lower(), "destination_format": dst_name.lower(), "results": rows}
+    results = tuple(_text_result(text, src, dst) for text in texts)
+    casts = CastText(src_name.lower(), dst_name.lower(), results)
 
     def text(_: int) -> Any:
         from castsim.reports.cast_text import string_table  # noqa: PLC0415 - rich, only if printed
 
-        return string_table(src_name.lower(), dst_name.lower(), rows)
+        return string_table(casts)
 
-    return CommandOutcome(document, text)
+    return CommandOutcome(casts.as_json(), text)
 
 
-def _row(text: str, src: Format | None, dst: Format | None) -> dict[str, Any]:
-    """Return the result of one value; bits and number are null where the result is text."""
+def _text_result(text: str, src: Format | None, dst: Format | None) -> TextResult:
+    """Return the result of one value; bits and number are None where the result is text."""
     if src is None:
         if dst is None:
-            return {"given": text, "text": text, "output_bits": None, "value": None}
+            return TextResult(text, text)
         code = int(codes_from_strings([text], dst)[0])
-        number = json_value(value_of(code, dst), dst)
-        return {"given": text, "text": None, "output_bits": bits_text(code, dst), "value": number}
+        return TextResult(text, None, bits_text(code, dst), json_value(value_of(code, dst), dst))
     given = read_value(text.strip(), src)
     written = strings_from_codes(np.array([given.code], code_dtype(src)), src)[0]
     if dst is not None:
         raise ReadError("neither format is text", legal=(STRING,))
-    return {"given": text, "text": str(written), "output_bits": None, "value": None}
+    return TextResult(text, str(written))
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -186,4 +184,4 @@ def execute(options: Namespace) -> CommandOutcome:
 
         return cast_text(table)
 
-    return CommandOutcome(cast_document(table), text)
+    return CommandOutcome(table.as_json(), text)

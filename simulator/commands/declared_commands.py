@@ -201,8 +201,8 @@ FEATURES = (
         _cast,
         "castsim.commands.cast",
         documents=(
-            "castsim.reports.cast:Cast",
-            "castsim.reports.cast:CastText",
+            "castsim.reports.value_casts:CastResults",
+            "castsim.reports.value_casts:CastText",
         ),
         start="castsim cast f32 e4m3fn 448.5 nan --target a5",
     ),
@@ -224,7 +224,7 @@ FEATURES = (
         documents=(
             "castsim.reports.targets:TargetsList",
             "castsim.reports.targets:TargetDescription",
-            "castsim.reports.targets:TargetPair",
+            "castsim.reports.pairs:TargetPair",
             "castsim.reports.targets:TargetsDiff",
             "castsim.reports.targets:SpecificationDescription",
             "castsim.reports.targets:SpecificationPair",

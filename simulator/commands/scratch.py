@@ -12,7 +12,6 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor
 from castsim.reports.scratch import (
-    ProgramScratch,
     every_document,
     every_page,
     program_page,
@@ -20,7 +19,6 @@ from castsim.reports.scratch import (
     scratch_page,
     single_document,
     sweep,
-    sweep_document,
     sweep_page,
 )
 from castsim.targets.loader import load_target, target_names
@@ -49,7 +47,7 @@ def execute(options: Namespace) -> CommandOutcome:
             refuse_given(given, "applies to two formats; a program has its own")
             limits = limits_of(options.max_walk, options.max_statements)
             scratch = program_scratch(Path(program), options.target, options.entry, scalars(options.args), limits)
-            return answer(program_page, ProgramScratch.of(scratch), 0 if scratch.suffices else 1)
+            return answer(program_page, scratch.as_json(), 0 if scratch.suffices else 1)
         case [word] if word.lower() == ALL:
             names = ("rounding", "audit", "sweep", "entry", "arg", "max-walk", "max-statements")
             refuse_given(given_of(options, *names), "does not apply to all casts at once")
@@ -61,7 +59,7 @@ def execute(options: Namespace) -> CommandOutcome:
             auditor = ScratchAuditor(_target(options.target), src, dst, _mode(options.rounding))
             if options.sweep:
                 swept = sweep(auditor, shape.rows, shape.cols, shape.strides, quiet=options.quiet)
-                return answer(sweep_page, sweep_document(swept), 0 if swept.explained else 1)
+                return answer(sweep_page, swept.as_json(), 0 if swept.explained else 1)
             return _pair(shape, auditor, audited=options.audit)
         case _:
             raise ReadError(

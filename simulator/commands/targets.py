@@ -22,7 +22,6 @@ from castsim.reports.targets import (
     SpecificationDescription,
     TargetDescription,
     TargetsList,
-    pair_document,
     specification_pair_document,
     targets_diff,
 )
@@ -93,9 +92,8 @@ def _template(name: str) -> CommandOutcome:
 
 
 def _pair(name: str, src: str, dst: str) -> CommandOutcome:
-    target = load_target(name)
-    detail = pair_detail(target, format_spelled(src), format_spelled(dst))
-    return answer(target_pair_page, pair_document(target, detail))
+    pair = pair_detail(load_target(name), format_spelled(src), format_spelled(dst))
+    return answer(target_pair_page, pair.as_json())
 
 
 def _diff(first: str, second: str) -> CommandOutcome:

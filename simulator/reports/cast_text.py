@@ -1,12 +1,11 @@
-"""Casts of single values, block quantisation, and comparisons of a user's conversion with a cast, as text."""
+"""Casts of single values as text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import groupby, zip_longest
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,10 +14,9 @@ from rich.text import Text
 from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format
 from castsim.numerics.codec import value_of
-from castsim.reports.cast import spread
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import composed, table
-from castsim.reports.value_casts import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest
+from castsim.reports.value_casts import AcceptedResults, CastResult, CastResults, CastText, SourceValue
 
 _OUTCOME = "outcome"
 
@@ -26,12 +24,12 @@ DIGITS = 20
 """Maximum number of digits of a decimal that is shown exactly; longer ones are rounded to 9 digits and marked."""
 
 
-def string_table(src: str, dst: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+def string_table(casts: CastText) -> RenderableType:
     """Return casts from or to text, one row each."""
-    keys = ("given", "text") if dst == "string" else ("given", "output_bits", "value")
+    keys = ("given", "text") if casts.destination_format == "string" else ("given", "output_bits", "value")
     headings = [key.replace("_", " ") for key in keys]
-    grid = table(*headings, rows=([str(row[key]) for key in keys] for row in rows))
-    return Group(Text(f"{src} -> {dst}", style="bold"), grid)
+    grid = table(*headings, rows=([str(getattr(row, key)) for key in keys] for row in casts.results))
+    return Group(Text(f"{casts.source_format} -> {casts.destination_format}", style="bold"), grid)
 
 
 def number_text(value: Fraction | float) -> str:
@@ -77,9 +75,8 @@ def _comparison(results: CastResults) -> Iterator[RenderableType]:
     yield Text(f"ulps: distance from the abstract cast in steps of {dst.name}; none for NaN", style="dim")
     if any(len(row.forms) == 1 for row in results.rows):
         yield Text("1d: tiles of full rows or of one row; 2d: tiles with rows beyond their valid part", style="dim")
-    for group in results.differences():
-        first = group[0]
-        apart = spread(group, dst)
+    for difference in results.differences:
+        first, apart = difference.rows[0], difference.max_ulps_apart
         distance = "NaN and numbers" if apart is None else f"{apart:,} ulp{'' if apart == 1 else 's'} apart"
         mode = "" if first.asked is None else f" by {first.asked}"
         yield Text.assemble(("differ: ", "bold red"), f"{first.source.text}{mode}: {distance}")
@@ -92,19 +89,18 @@ def _table(results: CastResults) -> Table:
 
 
 def _abstract_table(results: CastResults) -> Table:
-    request = results.request
     grid = table("given", ">input bits", ">read as", "rounding", "overflow", ">output bits", ">value", _OUTCOME)
     _make_room(grid, results)
     before = None
     for row in results.rows:
         source = row.source
-        read = (_given(source), bits_text(source.code, request.src), number_text(source.value))
+        read = (_given(source), source.bits, number_text(source.value))
         grid.add_row(
             *(read if source is not before else ("", "", "")),
             row.rounding,
             row.overflow,
-            bits_text(row.code, request.dst),
-            number_text(row.value),
+            row.output_bits,
+            number_text(row.result.number),
             _mark(row),
         )
         before = source
@@ -122,10 +118,11 @@ def _targets_table(results: CastResults) -> Table:
     if judged == _OUTCOME:
         _make_room(grid, results)
     grid.columns[1].min_width = max(len(name) for name in _names(results))
-    for index, (source, rows) in enumerate(groupby(results.rows, key=lambda row: row.source)):
-        group = [_cells(row, request) for row in rows]
-        group += [_accepted_cells(row, request.dst) for row in results.accepted if row.number == index]
-        lines = [_given(source), bits_text(source.code, request.src)]
+    versions = {cast.label: f"{cast.spec.name}@{cast.version}" for cast in request.specified}
+    for source, rows in groupby(results.rows, key=lambda row: row.source):
+        group = [_cells(row, versions) for row in rows]
+        group += [_accepted_cells(row) for row in results.accepted if row.source is source]
+        lines = [_given(source), source.bits]
         if not source.exact:
             lines.append(number_text(source.value))
         # One line beside each row; what is left over goes beside the last.
@@ -141,29 +138,27 @@ def _names(results: CastResults) -> Iterator[str]:
     yield from (cast.label for cast in results.request.specified)
 
 
-def _cells(row: CastResultRow, request: ValueCastRequest) -> list[str | Text]:
-    dst = request.dst
+def _cells(row: CastResult, versions: Mapping[str, str]) -> list[str | Text]:
     style = "bold red" if row.ulps != 0 else ""
     return [
         row.name,
         row.rounding if row.asked in (None, row.rounding) else f"{row.asked} -> {row.rounding}",
         row.overflow,
         row.saturation or "-",
-        Text(bits_text(row.code, dst), style=style),
-        Text(number_text(row.value), style=style),
+        Text(row.output_bits, style=style),
+        Text(number_text(row.result.number), style=style),
         Text(_ulps(row), style=style),
-        _judgement(row, request) if row.accepted_by else _mark(row),
+        _judgement(row, versions) if row.accepted_by else _mark(row),
     ]
 
 
-def _judgement(row: CastResultRow, request: ValueCastRequest) -> Text:
+def _judgement(row: CastResult, versions: Mapping[str, str]) -> Text:
     """Return the specifications that reject a result, with their attributes next to the results they accept."""
-    versions = {cast.label: f"{cast.spec.name}@{cast.version}" for cast in request.specified}
     against = [versions[label] for label, good in row.accepted_by.items() if not good]
     return Text("\n".join(against) or "-", style="bold red")
 
 
-def _accepted_cells(row: Accepted, dst: Format) -> list[str | Text]:
+def _accepted_cells(row: AcceptedResults) -> list[str | Text]:
     """Return the row of a specification: one line per end of an interval, further code, or NaN."""
     bits, values = [], []
     if row.anything:
@@ -174,12 +169,12 @@ def _accepted_cells(row: Accepted, dst: Format) -> list[str | Text]:
     ends.append(("or ", row.further))
     for word, end in ends:
         if end is not None:
-            bits.append(f"{word}{bits_text(end[0], dst)}")
-            values.append(f"{word}{number_text(end[1])}")
+            bits.append(f"{word}{end.bits}")
+            values.append(f"{word}{number_text(end.number)}")
     if row.nan and not row.anything:
         bits.append("or NaN" if bits else "NaN")
         values.append("or nan" if values else "nan")
-    return [row.cast.label, row.kind, "-", "-", "\n".join(bits), "\n".join(values), "", ""]
+    return [row.specification, row.accepts, "-", "-", "\n".join(bits), "\n".join(values), "", ""]
 
 
 def _make_room(grid: Table, results: CastResults) -> None:
@@ -192,7 +187,7 @@ def _given(source: SourceValue) -> str:
     return source.text + ("" if source.exact else " *")
 
 
-def _mark(row: CastResultRow) -> Text:
+def _mark(row: CastResult) -> Text:
     """Return the change of the value; empty if it is unchanged."""
     word = _MARKS.get(row.outcome, str(row.outcome))
     return Text(word, style="yellow" if row.outcome is Outcome.ROUNDED else "bold yellow")
@@ -201,19 +196,11 @@ def _mark(row: CastResultRow) -> Text:
 _MARKS = {Outcome.EXACT: "", Outcome.NAN: "NaN lost"}
 
 
-def _ulps(row: CastResultRow) -> str:
+def _ulps(row: CastResult) -> str:
     if row.target is None:
         return ""
     return "NaN" if row.ulps is None else f"{row.ulps:+d}" if row.ulps else "0"
 
 
-# What block quantisation made of an array, as data, as JSON and as text.
-
 SHOWN = 256
 """Maximum number of an array's elements that are shown individually."""
-
-
-# What block quantisation made of an array, as text.
-
-
-# Comparison of a user's conversion with a cast, as JSON and as text.

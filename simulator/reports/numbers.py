@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
@@ -11,17 +11,14 @@ from typing import Protocol
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.value_types import MicroOperation
-from castsim.reports.documents import Document, Json, identifier, json_of
-from castsim.reports.schemas.keys import FactEntry
+from castsim.reports.documents import Document, Json, Keys, apart, derived, identifier, json_of, record
+from castsim.reports.schemas.keys import Bits, FactEntry, Value
 from castsim.targets.dataflow import APART, CONSECUTIVE, PARTLY_APART
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
 
 Number = Fraction | float
-
-End = tuple[int, Number] | None
-"""A code and its number, if there is one."""
-
+"""A number of a format, infinities and NaN included."""
 
 _MOST_LINES = 5
 """Maximum number of lines that a sentence names."""
@@ -80,17 +77,23 @@ def json_value(value: Number, fmt: Format) -> int | float | str:
     return int(value) if isinstance(fmt, IntFormat) else float(value)
 
 
-def number_document(code: int, value: Number, fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
-    """Return a code and its number; `text` spells the code."""
-    return {"bits": text(code, fmt), "value": json_value(value, fmt)}
+def number_document(code: int, value: Number, fmt: Format) -> Document:
+    """Return a code and its number."""
+    return CodedNumber(code, value, fmt).as_json()
 
 
-def ends_document(ends: tuple[End, End, End], fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
-    """Return the lowest, the highest and an additional number of a set of results: null for each missing one."""
-    return {
-        name: None if end is None else number_document(*end, fmt, text)
-        for name, end in zip(("lowest", "highest", "further"), ends, strict=True)
-    }
+@record
+class CodedNumber(Keys, title="Number"):
+    """A code and the number that it stands for."""
+
+    code: int = apart()
+    number: Number = apart()
+    format: Format = apart()
+    bits: Bits = derived("The code in hexadecimal.", lambda own: bits_text(own.code, own.format))
+    value: Value = derived(
+        "The number: JSON has no NaN and no infinities, which are `nan`, `inf`, `-inf`.",
+        lambda own: json_value(own.number, own.format),
+    )
 
 
 class HasCauses(Protocol):

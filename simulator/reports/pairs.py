@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from castsim.isa import formats as rows_of_formats
-from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.machines.registry import MachinePart
-from castsim.reports.documents import CommandDocument, Keys, says
-from castsim.targets.description import Status
+from castsim.reports.documents import CommandDocument, Keys, record, says
+from castsim.targets.description import Status, TargetHeader
 from castsim.targets.loader import Target, load_target, target_names
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PairEntry(Keys):
     """A type pair."""
 
@@ -30,7 +29,7 @@ class PairEntry(Keys):
     scratch: str | None = says("The sequence through a tmp tile; null if there is none.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModeEntry(Keys):
     """The effect of requesting a rounding mode."""
 
@@ -40,7 +39,7 @@ class ModeEntry(Keys):
     warning: str | None = says("The warning for a program; null if there is none.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SaturationEntry(Keys):
     """The effect of requesting a saturation mode."""
 
@@ -50,7 +49,7 @@ class SaturationEntry(Keys):
     warning: str | None = says("The warning for a program; null if there is none.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScratchSequence(Keys):
     """The sequence of instructions through a tmp tile."""
 
@@ -60,18 +59,26 @@ class ScratchSequence(Keys):
     source: str = says("Source of the sequence.")
 
 
-@dataclass(frozen=True, slots=True)
-class PairDetail:
-    """One legal pair in full; `configuration` are the mechanism's own numbers of the instruction."""
+@record
+class ConfigurationEntry(Keys):
+    """A number of the instruction, or a word about it."""
 
-    row: PairEntry
-    modes: tuple[ModeEntry, ...]
-    saturation: tuple[SaturationEntry, ...]
-    configuration: Mapping[str, Any]
-    scratch: ScratchSequence | None
-    note: str
-    status: str
-    source: str
+    name: str = says("Name of the parameter.")
+    value: object = says("Its value.")
+
+
+@record
+class TargetPair(CommandDocument, PairEntry, name="targets-pair", version=3):
+    """One type pair of a target."""
+
+    target: TargetHeader = says("Name of the target.")
+    mnemonics: Sequence[ModeEntry] = says("The rounding modes.")
+    saturation_modes: Sequence[SaturationEntry] = says("The saturation modes.")
+    configuration: Sequence[ConfigurationEntry] = says("The mechanism's own numbers.")
+    scratch_sequence: ScratchSequence | None = says("The sequence through a tmp tile; null if there is none.")
+    note: str = says("A note; may be empty.")
+    status: Status = says("Evidence for the pair.")
+    source: str = says("Source of the pair.")
 
 
 class PairsReport(Protocol):
@@ -81,7 +88,7 @@ class PairsReport(Protocol):
         """See `pair_rows`."""
         ...
 
-    def detail(self, target: Target, src: Format, dst: Format) -> PairDetail:
+    def detail(self, target: Target, src: Format, dst: Format) -> TargetPair:
         """See `pair_detail`."""
         ...
 
@@ -102,7 +109,7 @@ def pair_rows(target: Target) -> tuple[PairEntry, ...]:
     return PAIRS.of(target).rows(target)
 
 
-def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
+def pair_detail(target: Target, src: Format, dst: Format) -> TargetPair:
     """Return one pair in full.
 
     Raises:
@@ -111,7 +118,7 @@ def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
     return PAIRS.of(target).detail(target, src, dst)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FormatEntry(Keys):
     """A number format."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import starmap
+
 from castsim.execution.pipe_operations import ControlWrite, PipeBarrier
 from castsim.isa.errors import WarningKind, of_kind
 from castsim.isa.formats import Format, Saturation, format_named
@@ -15,7 +17,8 @@ from castsim.machines.strided.plan import (
     switched_saturation,
 )
 from castsim.machines.strided.strided_instructions import StridedInstruction, StridedOperation
-from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence
+from castsim.reports.documents import extended
+from castsim.reports.pairs import ConfigurationEntry, ModeEntry, PairEntry, SaturationEntry, ScratchSequence, TargetPair
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
 
 
@@ -24,31 +27,34 @@ def rows(target: StridedRepeatTarget) -> tuple[PairEntry, ...]:
     return tuple(_row(target, rule) for rule in target.casts)
 
 
-def detail(target: StridedRepeatTarget, src: Format, dst: Format) -> PairDetail:
+def detail(target: StridedRepeatTarget, src: Format, dst: Format) -> TargetPair:
     """Return one pair in full.
 
     Raises:
         IllegalError: the chip lacks the pair.
     """
     rule = plan_cast(target, src, dst, None, None, scratch=False).rule
-    return PairDetail(
-        row=_row(target, rule),
-        modes=tuple(_mode(target, rule, mode) for mode in (None, *RoundMode)),
-        saturation=tuple(
+    configuration = {
+        "lanes_per_repeat": rule.lanes,
+        "dst_repeat_stride_blocks": rule.dst_repeat_stride,
+        "src_repeat_stride_blocks": rule.src_repeat_stride,
+        "max_repeats": target.repeat.max_repeats,
+        "repeat_stride_field_bits": _stride_bits(target, rule),
+    }
+    return extended(
+        TargetPair,
+        _row(target, rule),
+        target=target,
+        mnemonics=tuple(_mode(target, rule, mode) for mode in (None, *RoundMode)),
+        saturation_modes=tuple(
             _saturation(target, rule, asked, scratch=scratch)
             for asked in (None, Saturation.ON, Saturation.OFF)
             for scratch in (False, True)
         ),
-        configuration={
-            "lanes_per_repeat": rule.lanes,
-            "dst_repeat_stride_blocks": rule.dst_repeat_stride,
-            "src_repeat_stride_blocks": rule.src_repeat_stride,
-            "max_repeats": target.repeat.max_repeats,
-            "repeat_stride_field_bits": _stride_bits(target, rule),
-        },
-        scratch=_scratch(target, rule),
+        configuration=tuple(starmap(ConfigurationEntry, configuration.items())),
+        scratch_sequence=_scratch(target, rule),
         note=rule.note,
-        status=target.casts_fact.status.value,
+        status=target.casts_fact.status,
         source=target.casts_fact.source,
     )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from castsim.isa.errors import WarningKind, of_kind
 from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import saturation_in_force
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
-from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry
+from castsim.reports.documents import extended
+from castsim.reports.pairs import ConfigurationEntry, ModeEntry, PairEntry, SaturationEntry, TargetPair
 from castsim.targets.vector_function import VectorCast, VectorFunctionTarget
 
 
@@ -16,25 +19,27 @@ def rows(target: VectorFunctionTarget) -> tuple[PairEntry, ...]:
     return tuple(_row(target, rule) for rule in target.casts)
 
 
-def detail(target: VectorFunctionTarget, src: Format, dst: Format) -> PairDetail:
+def detail(target: VectorFunctionTarget, src: Format, dst: Format) -> TargetPair:
     """Return one pair in full.
 
     Raises:
         IllegalError: the chip lacks the pair.
     """
     rule = _plan(target, src, dst).rule
-    return PairDetail(
-        row=_row(target, rule),
-        modes=tuple(_mode(target, src, dst, rule, mode) for mode in (None, *RoundMode)),
-        saturation=tuple(
+    return extended(
+        TargetPair,
+        _row(target, rule),
+        target=target,
+        mnemonics=tuple(_mode(target, src, dst, rule, mode) for mode in (None, *RoundMode)),
+        saturation_modes=tuple(
             _saturation(target, src, dst, asked, scratch=scratch)
             for asked in (None, Saturation.ON, Saturation.OFF)
             for scratch in (False, True)
         ),
-        configuration=_kernels(target, rule),
-        scratch=None,
+        configuration=tuple(_kernels(target, rule)),
+        scratch_sequence=None,
         note=f"CTRL bits written: {rule.control}",
-        status=target.casts_fact.status.value,
+        status=target.casts_fact.status,
         source=target.casts_fact.source,
     )
 
@@ -97,12 +102,10 @@ def _saturation(
     )
 
 
-def _kernels(target: VectorFunctionTarget, rule: VectorCast) -> dict[str, str]:
-    """Return a map from code variant (with its condition) to kernel and elements per trip."""
-    kernels = {}
+def _kernels(target: VectorFunctionTarget, rule: VectorCast) -> Iterator[ConfigurationEntry]:
+    """Yield the kernel and elements per trip of each code variant, by its condition."""
     for variant in target.variants:
         if (variant.src, variant.dst) == (rule.src, rule.dst):
             when = "" if variant.when == "always" else f" {variant.when}"
             elements = target.kernels.texts[variant.kernel].elements
-            kernels[f"{variant.variant}{when}"] = f"{variant.kernel}, {elements} elements per trip"
-    return kernels
+            yield ConfigurationEntry(f"{variant.variant}{when}", f"{variant.kernel}, {elements} elements per trip")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import starmap
+
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.machines.mechanisms import saturation_in_force
 from castsim.machines.vliw.semantics.convert import policy_of
-from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry
+from castsim.reports.documents import extended
+from castsim.reports.pairs import ConfigurationEntry, ModeEntry, PairEntry, SaturationEntry, TargetPair
 from castsim.targets.vliw import ConvertRow, VliwTarget
 
 _VECTOR = "vpu"
@@ -17,7 +20,7 @@ def rows(target: VliwTarget) -> tuple[PairEntry, ...]:
     return tuple(_row(target, rule) for rule in target.converts if rule.unit == _VECTOR)
 
 
-def detail(target: VliwTarget, src: Format, dst: Format) -> PairDetail:
+def detail(target: VliwTarget, src: Format, dst: Format) -> TargetPair:
     """Return one pair in full.
 
     Raises:
@@ -32,14 +35,16 @@ def detail(target: VliwTarget, src: Format, dst: Format) -> PairDetail:
             legal=[f"{src.name} -> {other}" for other in legal],
         )
     row = _row(target, rule)
-    return PairDetail(
-        row=row,
-        modes=tuple(_mode(target, rule, name) for name in (None, *target.convert_rounding.modes)),
-        saturation=(SaturationEntry("default", scratch=False, in_force=row.saturation, warning=None),),
-        configuration=_configuration(target, rule),
-        scratch=None,
+    return extended(
+        TargetPair,
+        row,
+        target=target,
+        mnemonics=tuple(_mode(target, rule, name) for name in (None, *target.convert_rounding.modes)),
+        saturation_modes=(SaturationEntry("default", scratch=False, in_force=row.saturation, warning=None),),
+        configuration=tuple(starmap(ConfigurationEntry, _configuration(target, rule).items())),
+        scratch_sequence=None,
         note=rule.note or "",
-        status=target.converts_fact.status.value,
+        status=target.converts_fact.status,
         source=target.converts_fact.source,
     )
 

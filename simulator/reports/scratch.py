@@ -10,10 +10,10 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
+from castsim.isa.formats import Format
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
-from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.documents import CommandDocument, Document, Keys, apart, derived, record, says
 from castsim.reports.pages.answer_pages import (
     Columns,
     Entry,
@@ -26,10 +26,10 @@ from castsim.reports.pages.answer_pages import (
     table_section,
 )
 from castsim.reports.schemas.keys import Bytes, Elements, Line
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.machines.strided.strided_lowering import CastScratch, StridedLowerer
-    from castsim.targets.loader import Target
 
 # Auditing scratch sizes over ranges of shapes, with a progress bar.
 
@@ -43,35 +43,9 @@ _MANY = 10_000
 """Number of shapes above which their number is announced, because they take seconds."""
 
 
-@dataclass(slots=True)
-class SweptShapes:
-    """Totals of a sweep: how many shapes agree to the byte, and the others by reason with some examples."""
-
-    auditor: ScratchAuditor
-    shapes: int = 0
-    equal: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[ScratchAudit]] = field(default_factory=dict)
-    smaller: int = 0
-    explained: bool = True
-
-    def add(self, audit: ScratchAudit) -> None:
-        """Count one shape."""
-        self.shapes += 1
-        self.smaller += audit.need.total < audit.exact
-        self.explained &= audit.explained
-        if not audit.reasons:
-            self.equal += 1
-        for reason in audit.reasons:
-            self.reasons[reason] += 1
-            shown = self.examples.setdefault(reason, [])
-            if len(shown) < SHOWN:
-                shown.append(audit)
-
-
 def sweep(
     auditor: ScratchAuditor, rows: range, cols: range, strides: range | None, *, quiet: bool = False
-) -> SweptShapes:
+) -> ScratchSweep:
     """Audit every shape whose columns fit its row stride; a stride must be whole blocks of the source.
 
     Large sweeps are announced on standard error, with a bar on a terminal, unless `quiet`.
@@ -86,10 +60,22 @@ def sweep(
             + ("" if strides is None else f", {len(strides)} row strides"),
             legal=(f"up to {MOST} shapes; a larger step, such as FIRST:LAST:{-(-count // MOST)}, makes fewer",),
         )
-    swept = SweptShapes(auditor)
+    equal, smaller, explained = 0, 0, True
+    reasons: Counter[str] = Counter()
+    examples: dict[str, list[ScratchAudit]] = {}
     for rows_, cols_, stride in _watched(shapes(auditor, rows, cols, strides), count, quiet=quiet):
-        swept.add(auditor.audit(rows_, cols_, stride))
-    return swept
+        audit = auditor.audit(rows_, cols_, stride)
+        equal += not audit.reasons
+        smaller += audit.need.total < audit.exact
+        explained &= audit.explained
+        for reason in audit.reasons:
+            reasons[reason] += 1
+            if reasons[reason] <= SHOWN:
+                examples.setdefault(reason, []).append(audit)
+    differences = tuple(SweepDifference(reason, number, examples[reason]) for reason, number in reasons.most_common())
+    return ScratchSweep(
+        auditor.target, auditor.src, auditor.dst, count, equal, smaller, explained=explained, differences=differences
+    )
 
 
 def shapes(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None) -> Iterator[tuple[int, int, int]]:
@@ -180,25 +166,28 @@ class EveryScratch(CommandDocument, Shape, name="scratch-all"):
     casts: list[PairScratch] = says("The casts that use scratch; the largest determines the size.")
 
 
+@record
 class SweepDifference(Keys):
     """Shapes that differ for one reason."""
 
     reason: str = says("The reason.")
     shapes: int = says("Number of shapes.")
-    examples: list[TouchedShape] = says("Examples of the shapes.")
+    audits: Sequence[ScratchAudit] = apart()
+    examples: Sequence[TouchedShape] = derived("Examples of the shapes.", "audits")
 
 
+@record
 class ScratchSweep(CommandDocument, name="scratch-sweep"):
     """The scratch of a cast over ranges of shapes; with `--sweep`."""
 
-    target: str = says("Name of the target.", "auditor.target")
-    src: str = says("Name of the source format.", "auditor.src")
-    dst: str = says("Name of the destination format.", "auditor.dst")
+    target: Target = says("Name of the target.")
+    src: Format = says("Name of the source format.")
+    dst: Format = says("Name of the destination format.")
     shapes: int = says("Number of shapes.")
-    equal_to_the_byte: int = says("Number of shapes for which the formula is exact to the byte.", "equal")
-    formula_smaller: int = says("Number of shapes for which it is smaller than the accessed bytes.", "smaller")
+    equal_to_the_byte: int = says("Number of shapes for which the formula is exact to the byte.")
+    formula_smaller: int = says("Number of shapes for which it is smaller than the accessed bytes.")
     explained: bool = says("Whether every difference has a known reason.")
-    differences: list[SweepDifference] = says("The shapes that differ, by reason.")
+    differences: Sequence[SweepDifference] = says("The shapes that differ, by reason.")
 
 
 def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Document:
@@ -223,37 +212,46 @@ def every_document(audits: Audits) -> Document:
     return EveryScratch.of(audit, target=auditor.target, formula_bytes=most, casts=audits)
 
 
-def sweep_document(swept: SweptShapes) -> Document:
-    """Return the JSON of a sweep."""
-    differences = [
-        SweepDifference.of(reason=reason, shapes=count, examples=swept.examples[reason])
-        for reason, count in swept.reasons.most_common()
-    ]
-    return ScratchSweep.of(swept, differences=differences)
-
-
 # The scratch of a whole program: the smallest tmp tile each cast can do with, and whether all fits the buffer.
 
 
-@dataclass(frozen=True, slots=True)
-class ScratchOfProgram:
-    """The casts with tmp tiles, and the buffer: bytes up to the end of the last tile, and with minimal tmp tiles.
+@record
+class ScratchUse(Keys):
+    """A cast with a tmp tile."""
 
-    `minimal` assumes that every tmp tile shrinks (or grows) to the needs of its most demanding cast, while the sizes of
-    other tiles stay the same; tiles at overlapping fixed addresses count once.
+    line: Line = says("Line of the source.")
+    src: Format = says("Name of the source format.")
+    dst: Format = says("Name of the destination format.")
+    rows: int = says("Number of rows of the cast.")
+    cols: Elements = says("Number of columns of the cast.")
+    row_stride_elements: Elements = says("Distance from row to row of the source.")
+    tmp: str = says("Name of the tmp tile.")
+    given_bytes: Bytes = says("Size of the tmp tile.")
+    needed_bytes: Bytes = says("The required size for the cast.")
+
+
+@record
+class ProgramScratch(CommandDocument, name="scratch-program"):
+    """The scratch of a program.
+
+    The smallest tmp tiles are those that the most demanding cast of each needs, while the sizes of other tiles stay
+    the same; tiles at overlapping fixed addresses count once.
     """
 
-    file: str
-    target: Target
-    uses: tuple[CastScratch, ...]
-    occupied: int
-    minimal: int
-    capacity: int
-
-    @property
-    def suffices(self) -> bool:
-        """Whether every tmp tile is large enough."""
-        return all(use.need.total <= use.tmp.size for use in self.uses)
+    file: str = says("The file.", key="program")
+    target: Target = says("Name of the target.")
+    casts: tuple[ScratchUse, ...] = says("The casts with tmp tiles.")
+    occupied_bytes: Bytes = says("Bytes of the buffer for tiles.")
+    minimal_bytes: Bytes = says("Bytes of the buffer for tiles with the smallest tmp tiles.")
+    capacity_bytes: Bytes = says("Size of the buffer.")
+    suffices: bool = derived(
+        "Whether every tmp tile is large enough.",
+        lambda own: all(cast.needed_bytes <= cast.given_bytes for cast in own.casts),
+    )
+    fits: bool = derived(
+        "Whether everything fits the buffer with the smallest tmp tiles.",
+        lambda own: own.minimal_bytes <= own.capacity_bytes,
+    )
 
 
 def program_scratch(
@@ -262,7 +260,7 @@ def program_scratch(
     entry: str | None,
     scalars: Mapping[str, int | float],
     limits: Limits = DEFAULT_LIMITS,
-) -> ScratchOfProgram:
+) -> ProgramScratch:
     """Walk a program without rejecting small tmp tiles.
 
     Raises:
@@ -288,38 +286,17 @@ def program_scratch(
         needs[key] = max(needs.get(key, 0), use.need.total)
     spans = [(tile.address, tile.end) for tile in lowerer.tiles.values()]
     others = [(tile.address, tile.end) for key, tile in lowerer.tiles.items() if key not in needs]
-    uses = tuple(lowerer.scratch_uses)
-    return ScratchOfProgram(
-        loaded.file, loaded.target, uses, _covered(spans), _covered(others) + sum(needs.values()), capacity
-    )
+    casts = tuple(map(_scratch_use, lowerer.scratch_uses))
+    minimal = _covered(others) + sum(needs.values())
+    return ProgramScratch(loaded.file, loaded.target, casts, _covered(spans), minimal, capacity)
 
 
-class ScratchUse(Keys):
-    """A cast with a tmp tile."""
-
-    line: Line = says("Line of the source.", "cast.span.line")
-    src: str = says("Name of the source format.", "cast.src.format")
-    dst: str = says("Name of the destination format.", "cast.dst.format")
-    rows: int = says("Number of rows of the cast.", "cast.dst.valid_rows")
-    cols: Elements = says("Number of columns of the cast.", "cast.dst.valid_cols")
-    row_stride_elements: Elements = says("Distance from row to row of the source.", "cast.src.cols")
-    tmp: str = says("Name of the tmp tile.", "tmp.name")
-    given_bytes: Bytes = says("Size of the tmp tile.", "tmp.size")
-    needed_bytes: Bytes = says("The required size for the cast.", "need.total")
-
-
-class ProgramScratch(CommandDocument, name="scratch-program"):
-    """The scratch of a program."""
-
-    program: str = says("The file.", "file")
-    target: str = says("Name of the target.")
-    casts: list[ScratchUse] = says("The casts with tmp tiles.", "uses")
-    occupied_bytes: Bytes = says("Bytes of the buffer for tiles.", "occupied")
-    minimal_bytes: Bytes = says("Bytes of the buffer for tiles with the smallest tmp tiles.", "minimal")
-    capacity_bytes: Bytes = says("Size of the buffer.", "capacity")
-    suffices: bool = says("Whether every tmp tile is large enough.")
-    fits: bool = says(of=lambda found: found.minimal <= found.capacity)
-    """Whether everything fits the buffer with the smallest tmp tiles."""
+def _scratch_use(use: CastScratch) -> ScratchUse:
+    src, dst = use.cast.src, use.cast.dst
+    return ScratchUse(
+        use.cast.span.line, src.format, dst.format, dst.valid_rows, dst.valid_cols, src.cols,
+        use.tmp.name, use.tmp.size, use.need.total,
+    )  # fmt: skip
 
 
 def _covered(spans: list[tuple[int, int]]) -> int:

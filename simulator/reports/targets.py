@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, format_named
-from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, keys_of, numbered, says
+from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, numbered, says
 from castsim.reports.numbers import OPTIONS, facts_by_part, facts_of
-from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence, pair_rows
+from castsim.reports.pairs import PairEntry, pair_rows
 from castsim.reports.schemas.keys import FactEntry, Name, Scalar
 from castsim.targets.description import Status
 from castsim.targets.loader import Target
@@ -283,34 +283,6 @@ class TargetDescription(CommandDocument, TargetHeader, name="targets", version=2
         of=lambda target: special_functions() if target.has_builtins else ABSENT, optional=True
     )
     """The special functions, for chips with TPC-C."""
-
-
-class ConfigurationEntry(Keys):
-    """A number of the instruction, or a word about it."""
-
-    name: str = says("Name of the parameter.", lambda item: item[0])
-    value: object = says("Its value.", lambda item: item[1])
-
-
-class TargetPair(CommandDocument, PairEntry, name="targets-pair", version=3):
-    """One type pair of a target."""
-
-    target: str = says("Name of the target.")
-    mnemonics: list[ModeEntry] = says("The rounding modes.", "modes")
-    saturation_modes: list[SaturationEntry] = says("The saturation modes.", "saturation")
-    configuration: list[ConfigurationEntry] = says(of=lambda detail: detail.configuration.items())
-    """The mechanism's own numbers."""
-    scratch_sequence: ScratchSequence | None = says(of="scratch")
-    """The sequence through a tmp tile; null if there is none."""
-    note: str = says("A note; may be empty.")
-    status: Status = says("Evidence for the pair.")
-    source: str = says("Source of the pair.")
-
-
-def pair_document(target: Target, detail: PairDetail) -> Document:
-    """Return one pair in full."""
-    row = {name: getattr(detail.row, name) for name in keys_of(PairEntry)}
-    return TargetPair.of(detail, target=target, **row)
 
 
 # Two targets side by side: which conversions each has, source type by source type, and the facts that differ.

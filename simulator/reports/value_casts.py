@@ -1,19 +1,18 @@
-"""Casts of single values, without a chip or on targets, and the results that specifications accept."""
+"""Casts of single values, without a chip or on targets, the results that specifications accept, and their JSON."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castsim.execution.outcomes import Judge, Outcome
-from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import IllegalError, Warnings, WarningText
+from castsim.isa.dataclass import dataclass, replace
+from castsim.isa.errors import IllegalError, WarningText
 from castsim.isa.formats import DETERMINISTIC, Format, IntFormat, Overflow, Rounding, Saturation, TaperedFormat
 from castsim.isa.value_expressions import mode_named
 from castsim.machines.mechanisms import CastForm, bare_mode, machine_of
@@ -21,51 +20,80 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import value_of
 from castsim.numerics.policy import Policy, abstract_policy, legal_overflows, legal_roundings
+from castsim.reports.documents import CommandDocument, Keys, apart, derived, identifier, record, says
+from castsim.reports.numbers import CodedNumber, Number, bits_text
+from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.running.acceptance import AcceptanceSets, SpecifiedCast
 
-Number = Fraction | float
-"""A number of a format, infinities and NaN included."""
-
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    """Results that a specification accepts for one value, the `number`-th of the request.
+class SourceValue:
+    """One value to cast: its text, and the code of the source format for it.
 
-    Every code if `anything`; otherwise the numbers from `lowest` to `highest` and `further`, codes with their values
-    (None: no such number), and every NaN if `nan`.
+    `exact` is False if the text names a number that the source format does not have.
     """
 
-    number: int
-    cast: SpecifiedCast
-    lowest: tuple[int, Number] | None
-    highest: tuple[int, Number] | None
-    further: tuple[int, Number] | None
-    nan: bool
-    anything: bool
+    text: str
+    code: int
+    format: Format
+    exact: bool
 
     @property
-    def kind(self) -> str:
-        """The form of the set: exact, interval, class (NaN only) or any."""
-        if self.anything:
-            return "any"
-        if self.lowest is None:
-            return "class"
-        return "exact" if self.lowest == self.highest and self.further is None and not self.nan else "interval"
+    def bits(self) -> str:
+        """The code in hexadecimal."""
+        return bits_text(self.code, self.format)
+
+    @property
+    def value(self) -> Number:
+        """The number of the code."""
+        return value_of(self.code, self.format)
 
 
-def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted:
-    """Return the accepted results for one element of the sets."""
-    anything, nan = bool(sets.anything[number]), bool(sets.nan[number])
-    if anything or not sets.numbers[number]:
-        return Accepted(number, cast, None, None, None, nan, anything)
-    low, high, further = (
-        (int(codes[number]), value_of(int(codes[number]), sets.dst))
-        for codes in (sets.lowest, sets.highest, sets.further)
-    )
-    return Accepted(number, cast, low, high, None if further in (low, high) else further, nan, anything)
+def _form_of_set(results: AcceptedResults) -> str:
+    if results.anything:
+        return "any"
+    if results.lowest is None:
+        return "class"
+    single = results.lowest == results.highest and results.further is None and not results.nan
+    return "exact" if single else "interval"
+
+
+@record
+class AcceptedResults(Keys):
+    """The results that a specification accepts for one value."""
+
+    source: SourceValue = apart()
+    specification: str = says("Name and version, `tosa@1.1`.")
+    input_bits: Bits = derived("The code that was cast.", "source.bits")
+    accepts: str = derived("Form of the set: `exact`, `interval`, `class` (NaN only) or `any`.", _form_of_set)
+    lowest: CodedNumber | None = says("The lowest number; null if there is none.")
+    highest: CodedNumber | None = says("The highest number; null if there is none.")
+    further: CodedNumber | None = says("A number outside that range; null if there is none.")
+    anything: bool = apart()
+    nan: bool = says("Whether every NaN is accepted.")
+    rule: str = says("Name of the rule.")
+    meaning: str = says("The rule in words.")
+    requires: Sequence[str] = says("Profiles and extensions that the cast needs.")
+    status: str = says("Evidence for the rule.")
+    source_of_rule: str = says("Source of the rule.", key="source")
+
+
+def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int, source: SourceValue) -> AcceptedResults:
+    """Return the accepted results for one value, the `number`-th element of the sets."""
+    anything = bool(sets.anything[number])
+    ends: tuple[CodedNumber | None, CodedNumber | None, CodedNumber | None] = (None, None, None)
+    if sets.numbers[number] and not anything:
+        codes = (int(codes[number]) for codes in (sets.lowest, sets.highest, sets.further))
+        low, high, further = (CodedNumber(code, value_of(code, sets.dst), sets.dst) for code in codes)
+        ends = low, high, None if further in (low, high) else further
+    rule = cast.rule
+    return AcceptedResults(
+        source, cast.label, *ends, anything, anything or bool(sets.nan[number]), cast.rule_name, rule.meaning,
+        cast.requires, rule.status, rule.source,
+    )  # fmt: skip
 
 
 # The distance between two results, in steps from one number of the format to the next.
@@ -118,19 +146,6 @@ def _tapered_places(fmt: TaperedFormat) -> tuple[list[int], list[int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceValue:
-    """One value to cast: its text, and the code of the source format for it.
-
-    `exact` is False if the text names a number that the source format does not have.
-    """
-
-    text: str
-    code: int
-    value: Number
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
 class ValueCastRequest:
     """The values to cast and the modes; empty modes mean the default.
 
@@ -151,28 +166,38 @@ class ValueCastRequest:
     specified: tuple[SpecifiedCast, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CastResultRow:
-    """One value under one target and mode; `target` None is the abstract cast.
+@record
+class CastResult(Keys):
+    """The result of one value on one target under one mode."""
 
-    `asked` is the requested rounding (None: the default); the other modes are those in force. `ulps` is the
-    distance from the abstract cast with the requested rounding; None between NaN and a number. `accepted_by` maps
-    each specification to whether it accepts the result; `outcome` is the effect on the value. `forms` are those of the
-    target's tile casts that give this result; empty if there is only one form.
-    """
-
-    source: SourceValue
-    target: str | None
-    asked: str | None
-    rounding: str
-    overflow: str
-    saturation: str | None
-    code: int
-    value: Number
-    ulps: int | None = 0
-    accepted_by: Mapping[str, bool] = field(default_factory=dict)
-    outcome: Outcome = Outcome.EXACT
-    forms: tuple[CastForm, ...] = ()
+    source: SourceValue = apart()
+    target: str | None = says("Name of the target; null for the abstract cast.")
+    asked: str | None = apart()
+    """The requested rounding; None: the default."""
+    forms: tuple[CastForm, ...] = says()
+    """The forms of the target's tile cast that give this result: `1d` (contiguous tiles), `2d` (others); empty if it
+    has no forms."""
+    rounding: str = says("The effective rounding.")
+    overflow: str = says("The effective overflow policy: `saturate`, `special` or `wrap`.")
+    saturation: str | None = says()
+    """The saturation mode in force, `on` or `off`, if the target has a choice; otherwise the effect beyond the range:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
+    input_bits: Bits = derived("The code that was cast.", "source.bits")
+    result: CodedNumber = apart()
+    output_bits: Bits = derived("The code of the result.", "result.bits")
+    value: Value = derived("The number that the result represents, or `nan`, `inf`, `-inf`.", "result.value")
+    inexact: bool = derived("Whether it differs from the original value.", lambda own: own.outcome is not Outcome.EXACT)
+    outcome: Outcome = says(
+        "Effect on the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."
+    )
+    ulps: Ulps | None = says(
+        "Distance from the abstract cast with the requested rounding; null between NaN and a number.",
+        key="ulps_from_abstract",
+        default=0,
+    )
+    accepted_by: Mapping[Name, bool] = says(
+        "Whether each specification accepts it, by name and version.", default_factory=dict
+    )
 
     @property
     def name(self) -> str:
@@ -181,41 +206,90 @@ class CastResultRow:
             return "abstract"
         return f"{self.target} {self.forms[0]}" if len(self.forms) == 1 else self.target
 
-    def form_of(self, other: CastResultRow) -> bool:
+    def form_of(self, other: CastResult) -> bool:
         """Return whether this row is another form of the same cast, on the same target with the same rounding."""
         same = (self.target, self.asked) == (other.target, other.asked)
         return same and bool(self.forms) and not set(self.forms) & set(other.forms)
 
-    @property
-    def inexact(self) -> bool:
-        """Whether the result differs from the value that was cast."""
-        return self.outcome is not Outcome.EXACT
+
+@record
+class SkippedTarget(Keys, title="Skipped"):
+    """A target that was skipped."""
+
+    target: str = says("Its name.")
+    reason: str = says("The reason.")
 
 
-class SkippedTarget(NamedTuple):
-    """A target without the cast, and the reason."""
+@record
+class CastDifference(Keys):
+    """A value and a rounding whose results differ between targets."""
 
-    target: str
-    reason: str
+    rows: tuple[CastResult, ...] = apart()
+    input_bits: Bits = derived("The code that was cast.", lambda own: own.rows[0].input_bits)
+    asked: str | None = derived(
+        "The requested rounding; null for the default.", lambda own: own.rows[0].asked, key="rounding_asked"
+    )
+    output_bits: Mapping[Name, Bits] = derived(
+        "The result on each target (and its form, `a5_2d`, if they differ), and of the abstract cast as `abstract`.",
+        lambda own: {identifier(row.name): row.output_bits for row in own.rows},
+    )
+    max_ulps_apart: Ulps | None = derived(
+        "The largest distance among the results; null if some are NaN and some are not.", lambda own: spread(own.rows)
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class CastResults:
-    """All rows, value by value, deviations of targets from the request, skipped targets, and the accepted results."""
+@record
+class CastResults(CommandDocument, name="cast", version=3, title="Cast"):
+    """Values cast, value by value."""
 
-    request: ValueCastRequest
-    rows: tuple[CastResultRow, ...]
-    warnings: Warnings
-    skipped: tuple[SkippedTarget, ...] = ()
-    accepted: tuple[Accepted, ...] = ()
+    request: ValueCastRequest = apart()
+    rows: tuple[CastResult, ...] = says("One entry for each value, target and mode.", key="results")
+    differences: tuple[CastDifference, ...] = derived(
+        "The differences between targets.", lambda own: tuple(differences(own))
+    )
+    skipped: tuple[SkippedTarget, ...] = says("Targets without the cast.")
+    warnings: tuple[str, ...] = says("Deviations of targets from the request.")
+    accepted: tuple[AcceptedResults, ...] = says(
+        "The accepted results of the requested specifications.", key="specifications"
+    )
 
-    def differences(self) -> list[tuple[CastResultRow, ...]]:
-        """Return the groups of rows with one value and one requested rounding whose results differ."""
-        groups: dict[tuple[int, str | None], list[CastResultRow]] = {}
-        for row in self.rows:
-            groups.setdefault((id(row.source), row.asked), []).append(row)
-        differing = [tuple(group) for group in groups.values() if len({row.code for row in group}) > 1]
-        return differing if self.request.targets else []
+
+def differences(results: CastResults) -> Iterator[CastDifference]:
+    """Yield the groups of rows with one value and one requested rounding whose results differ."""
+    groups: dict[tuple[int, str | None], list[CastResult]] = {}
+    for row in results.rows if results.request.targets else ():
+        groups.setdefault((id(row.source), row.asked), []).append(row)
+    for group in groups.values():
+        if len({row.result.code for row in group}) > 1:
+            yield CastDifference(tuple(group))
+
+
+def spread(rows: Sequence[CastResult]) -> int | None:
+    """Return the largest distance in ulps within a group of results, None if only some are NaN."""
+    positions = [ordinal(row.result.code, row.result.format) for row in rows]
+    ordinals = [position for position in positions if position is not None]
+    if len(ordinals) == len(positions):
+        return max(ordinals) - min(ordinals)
+    return None if ordinals else 0
+
+
+@record
+class TextResult(Keys):
+    """The result of one value, from text or to text."""
+
+    given: str = says("The value as typed.")
+    text: str | None = says("The result, if it is text.", default=None)
+    output_bits: Bits | None = says("The code of the result, if it is a number.", default=None)
+    value: Value | None = says("That number, or `nan`, `inf`, `-inf`.", default=None)
+
+
+@record
+class CastText(CommandDocument, name="cast-text"):
+    """Values cast from text or to text."""
+
+    source_format: str = says("Name of the source format, or `string`.")
+    destination_format: str = says("Name of the destination format, or `string`.")
+    results: tuple[TextResult, ...] = says("One entry for each value.")
 
 
 _Messages = dict[WarningText, None]
@@ -234,15 +308,15 @@ def cast_values(request: ValueCastRequest) -> CastResults:
     columns = list(_on_targets(request, messages, skipped) if request.targets else _abstract(request))
     rows, verdict = _judged(request, columns)
     by_value = [row for number in range(len(request.sources)) for row in _joined(column[number] for column in rows)]
-    return CastResults(request, tuple(by_value), tuple(messages), tuple(skipped), tuple(verdict))
+    return CastResults(request, tuple(by_value), tuple(skipped), tuple(messages), tuple(verdict))
 
 
-def _joined(rows: Iterable[CastResultRow]) -> list[CastResultRow]:
+def _joined(rows: Iterable[CastResult]) -> list[CastResult]:
     """Return the rows of a value; forms of a target that give the same result share a row."""
-    joined: list[CastResultRow] = []
+    joined: list[CastResult] = []
     for row in rows:
         before = joined[-1] if joined else None
-        if before is not None and row.form_of(before) and row.code == before.code:
+        if before is not None and row.form_of(before) and row.result.code == before.result.code:
             joined[-1] = replace(before, forms=before.forms + row.forms)
         else:
             joined.append(row)
@@ -250,23 +324,23 @@ def _joined(rows: Iterable[CastResultRow]) -> list[CastResultRow]:
 
 
 def _judged(
-    request: ValueCastRequest, columns: list[list[CastResultRow]]
-) -> tuple[list[list[CastResultRow]], list[Accepted]]:
+    request: ValueCastRequest, columns: list[list[CastResult]]
+) -> tuple[list[list[CastResult]], list[AcceptedResults]]:
     """Return the columns with each specification's verdict, and the results it accepts, value by value."""
-    verdicts: list[list[Accepted]] = []
+    verdicts: list[list[AcceptedResults]] = []
     for cast in request.specified:
         from castsim.running.acceptance import acceptance  # noqa: PLC0415 - few casts are judged
 
         sets = acceptance(cast, request.src, request.dst, _codes(request))
-        verdicts.append([accepted(cast, sets, number) for number in range(len(request.sources))])
+        verdicts.append([accepted(cast, sets, number, source) for number, source in enumerate(request.sources)])
         for column in columns:
-            codes = np.array([row.code for row in column], code_dtype(request.dst))
+            codes = np.array([row.result.code for row in column], code_dtype(request.dst))
             judged = zip(column, sets.contains(codes).tolist(), strict=True)
             column[:] = [replace(row, accepted_by={**row.accepted_by, cast.label: good}) for row, good in judged]
     return columns, [row for rows in zip(*verdicts, strict=True) for row in rows]
 
 
-def _abstract(request: ValueCastRequest) -> Iterator[list[CastResultRow]]:
+def _abstract(request: ValueCastRequest) -> Iterator[list[CastResult]]:
     for rounding in request.roundings or (None,):
         for overflow in request.overflows or (None,):
             mode = None if rounding is None else Rounding(rounding)
@@ -274,7 +348,7 @@ def _abstract(request: ValueCastRequest) -> Iterator[list[CastResultRow]]:
             yield _abstract_column(request, policy, rounding)
 
 
-def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | None) -> list[CastResultRow]:
+def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | None) -> list[CastResult]:
     if policy.rounding is Rounding.STOCHASTIC:
         legal = [mode for mode in legal_roundings(request.src, request.dst) if mode in DETERMINISTIC]
         raise IllegalError("rounding 'stochastic' needs random words; use it on arrays from Python", legal=legal)
@@ -284,7 +358,7 @@ def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | Non
 
 def _on_targets(
     request: ValueCastRequest, messages: _Messages, skipped: dict[SkippedTarget, None]
-) -> Iterator[list[CastResultRow]]:
+) -> Iterator[list[CastResult]]:
     """Yield one column per rounding and target, after the abstract cast of that rounding if requested."""
     done, refusal = 0, None
     for rounding in request.roundings or (None,):
@@ -309,7 +383,7 @@ def _on_targets(
 
 def _on_target(
     request: ValueCastRequest, target: Target, rounding: str | None, form: CastForm | None, messages: _Messages
-) -> list[CastResultRow]:
+) -> list[CastResult]:
     from castsim.machines.casting import cast_on_target  # noqa: PLC0415 - an abstract cast needs no machine
 
     result = cast_on_target(
@@ -327,7 +401,11 @@ def _on_target(
     column = _column(request, result.codes, (target.name, rounding), modes, _meaning(target, result.rounding))
     exact = _abstract_column(request, _comparable(request, rounding, result.rounding), rounding)
     return [
-        replace(row, ulps=ulp_distance(ideal.code, row.code, request.dst), forms=() if form is None else (form,))
+        replace(
+            row,
+            ulps=ulp_distance(ideal.result.code, row.result.code, request.dst),
+            forms=() if form is None else (form,),
+        )
         for row, ideal in zip(column, exact, strict=True)
     ]
 
@@ -358,7 +436,7 @@ def _column(
     asked: tuple[str | None, str | None],
     modes: tuple[str, str, str | None],
     meaning: Rounding,
-) -> list[CastResultRow]:
+) -> list[CastResult]:
     """Return one row per value.
 
     `asked` names target and rounding, `modes` are rounding, overflow and saturation; `meaning` explains the rounding.
@@ -368,16 +446,16 @@ def _column(
     rounding, overflow, saturation = modes
     judge = Judge(request.src, request.dst, meaning, wraps=Overflow(overflow) is Overflow.WRAP)
     return [
-        CastResultRow(
+        CastResult(
             source,
             target,
             wanted,
+            (),
             str(rounding),
             str(overflow),
             saturation,
-            code,
-            value_of(code, request.dst),
-            outcome=judge.outcome(source.code, code),
+            CodedNumber(code, value_of(code, request.dst), request.dst),
+            judge.outcome(source.code, code),
         )
         for source, code in zip(request.sources, map(int, codes), strict=True)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,16 +62,16 @@ def execute(options: Namespace) -> CommandOutcome:
         documented = options.json is not None or html is not None
         run = run_graph(graph, target, inputs, progress, options.engine, setting, limits, most, refuted=documented)
     files = _write_outputs(run, folder)
-    emitted = _write_programs(run, programs)
+    run = _with_files(run, programs)
 
-    document = graph_document(run, files, emitted)
+    document = graph_document(run, files)
     if html is not None:
         from castsim.tools.graphs.page import graph_page  # noqa: PLC0415 - few graphs become pages
 
-        write_page(html, graph_page(run, files, emitted, document))
+        write_page(html, graph_page(run, files, document))
 
     accepted = run.conforms or (given("accept_samples") and not run.refuted)
-    return CommandOutcome(document, lambda _: graph_text(run, files, emitted), code=0 if accepted else 1)
+    return CommandOutcome(document, lambda _: graph_text(run, files), code=0 if accepted else 1)
 
 
 def _write_outputs(run: GraphRun, folder: Path | None) -> Mapping[str, Path]:
@@ -82,22 +83,23 @@ def _write_outputs(run: GraphRun, folder: Path | None) -> Mapping[str, Path]:
     return files
 
 
-def _write_programs(run: GraphRun, folder: Path | None) -> Mapping[tuple[str, int], Path]:
-    """Write the programs, numbered in the order in which they ran.
+def _with_files(run: GraphRun, folder: Path | None) -> GraphRun:
+    """Write the programs, numbered in the order in which they ran; return the run with their files.
 
     Raises:
         ReadError: a file cannot be written.
     """
     if folder is None:
-        return {}
-    files: dict[tuple[str, int], Path] = {}
+        return run
+    numbers, nodes = count(), []
     for node in run.nodes:
+        stages = []
         for stage_number, stage in enumerate(node.stages):
-            number = f"{len(files):03d}"
-            path = folder / f"{number}_{file_name(node.node.name)}_{stage_number}{stage.program.suffix}"
-            write_program(path, stage.program.text)
-            files[node.node.name, stage_number] = path
-    return files
+            name = f"{next(numbers):03d}_{file_name(node.node.name)}_{stage_number}{stage.program.suffix}"
+            write_program(folder / name, stage.program.text)
+            stages.append(replace(stage, file=folder / name))
+        nodes.append(replace(node, stages=tuple(stages)))
+    return replace(run, nodes=tuple(nodes))
 
 
 # What `castsim check` finds in a graph.

@@ -1,24 +1,23 @@
-"""The text report of a graph that ran."""
+"""The report on a graph that ran, as JSON and as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.numbers import bits_text, clock, duration
+from castsim.reports.numbers import clock, duration
 from castsim.reports.run_report import output_of
-from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
+from castsim.reports.schemas.keys import Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import composed, indented, table
-from castsim.tools.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison, WrongElement, number_of
-from castsim.tools.lowering.lowering_answers import Answer, Setting, options_text
+from castsim.tools.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison
+from castsim.tools.lowering.lowering_answers import Answer, Setting
 from castsim.tools.lowering.report import PlanEntry, chain_text, counterexample_text, evidence_text, option_text
 
 if TYPE_CHECKING:
@@ -32,68 +31,6 @@ CONVENTIONS = (
     "tensors are flattened and padded with zeros to whole tiles or registers; tiles are not double-buffered",
 )
 """The note on reading cycles."""
-
-
-class WitnessSource(Keys):
-    """An element from which a wrong one was computed."""
-
-    format: str = says("Name of its format.", lambda pair: pair[0])
-    bits: Bits = says("Its code.", lambda pair: bits_text(pair[1], pair[0]))
-
-
-def witness_text(witness: WrongElement) -> str:
-    """Return a wrong element in words: its index, its sources, the actual and the expected value."""
-    location = f"[{', '.join(map(str, witness.index))}]"
-    sources = ", ".join(f"{number_of(code, fmt)} ({fmt.name} {bits_text(code, fmt)})" for fmt, code in witness.sources)
-    came = f"{number_of(witness.result, witness.format)} ({bits_text(witness.result, witness.format)})"
-    text = f"{location}: " + (f"from {sources}: " if sources else "") + came
-    if witness.expected is None:
-        return f"{text}, which the specification does not accept"
-    expected = f"{number_of(witness.expected, witness.format)} ({bits_text(witness.expected, witness.format)})"
-    return f"{text} instead of {expected}"
-
-
-class Witness(Keys):
-    """A wrong element."""
-
-    index: list[int] = says("Index of the element.")
-    sources: list[WitnessSource] = says("The elements that determine it.")
-    result_bits: Bits = says("Its code.", lambda wrong: bits_text(wrong.result, wrong.format))
-    expected_bits: Bits | None = says(
-        of=lambda wrong: None if wrong.expected is None else bits_text(wrong.expected, wrong.format)
-    )
-    """The right code; null if a set of results is right."""
-    text: str = says("The difference in words.", witness_text)
-
-
-class Comparison(Keys):
-    """Comparison of results with expected values."""
-
-    output: str = says("Name of the tensor.")
-    against: str = says("The reference of the comparison.")
-    elements: Elements = says("Number of compared elements.")
-    undefined: Elements = says("Number of elements for which any result is valid.")
-    wrong: Elements = says("Number of wrong elements.")
-    passed: Elements = says("Number of elements that are not judged, because they depend on wrong ones.")
-    because_of_nodes: list[str] = says("The nodes with these wrong elements.", "because")
-    witness: Witness | None = says("The first wrong element; null if there is none.")
-
-
-class NodeProgram(Keys):
-    """A program of a node."""
-
-    title: str = says("Description of the program.")
-    instructions: list[str] = says("Its instructions.")
-    cycles: Cycles = says("Its cycles, including loads and stores.")
-    elements: Elements = says("Number of elements of the tensor.")
-    elements_with_filling: Elements = says(
-        "Number of elements after padding to whole tiles or registers.", "program.elements"
-    )
-    tiles: int = says("Number of tiles or registers.", "program.tiles")
-    options: dict[Name, Scalar] = says(of=lambda stage: dict(stage.settings))
-    """The target options that the program needs."""
-    file: str | None = says("The output file; null if none was written.")
-    run: str = says("The command that runs it.")
 
 
 class Node(Keys):
@@ -117,9 +54,9 @@ class Node(Keys):
     )
     """The options among them that the search chose."""
     plan: PlanEntry | None = says("The lowering of a cast; null for other operators.", "answer")
-    programs: list[NodeProgram] = says("Its programs.")
-    comparisons: list[Comparison] = says("The elements of this run.")
-    trial: list[Comparison] = says("The comparison for every code that it may read.")
+    programs: list[KernelRun] = says("Its programs.", "stages")
+    comparisons: list[OutputComparison] = says("The elements of this run.")
+    trial: list[OutputComparison] = says("The comparison for every code that it may read.")
     remarks: list[str] = says("Remarks.")
 
 
@@ -142,38 +79,21 @@ class Graph(CommandDocument, name="graph", version=3):
     conventions: list[str] = says("Conventions of the cycles.", lambda _: CONVENTIONS)
     nodes: list[Node] = says("The nodes, in the order of execution.")
     outputs: list[Output] = says("The outputs of the graph.")
-    whole_graph: list[Comparison] = says("The comparisons of the outputs with those of the whole graph.", "comparisons")
+    whole_graph: list[OutputComparison] = says(
+        "The comparisons of the outputs with those of the whole graph.", "comparisons"
+    )
     whole_graph_unjudged: str | None = says("The reason why the outputs are not judged; null if they are.", "unjudged")
 
 
-def graph_document(run: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
-    """Return the run as JSON; `files` are the outputs' files, `emitted` the programs' files by node and index."""
-    return Graph.of(
-        run,
-        nodes=[_graph_node(node, emitted) for node in run.nodes],
-        outputs=[output_of(name, tensor.codes, tensor.format.name, files) for name, tensor in run.outputs.items()],
-    )
-
-
-def _graph_node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Document:
-    written = [emitted.get((node.node.name, stage_number)) for stage_number in range(len(node.stages))]
-    programs = [
-        NodeProgram.of(stage, file=file, run=run_command(stage, file))
-        for stage, file in zip(node.stages, written, strict=True)
-    ]
-    return Node.of(node, programs=programs)
+def graph_document(run: GraphRun, files: Mapping[str, Path]) -> Document:
+    """Return the run as JSON; `files` are the outputs' files."""
+    outputs = [output_of(name, tensor.codes, tensor.format.name, files) for name, tensor in run.outputs.items()]
+    return Graph.of(run, outputs=outputs)
 
 
 def settings_of(node: NodeRun) -> Setting:
     """Return the target options of the programs of a node."""
     return tuple(dict.fromkeys(setting for stage in node.stages for setting in stage.settings))
-
-
-def run_command(stage: KernelRun, file: Path | None) -> str:
-    """Return the command that runs a program; FILE if it was not written."""
-    options = f" {options_text(stage.settings)}" if stage.settings else ""
-    inputs = "".join(f" --in {name}=random:{seed}" for seed, name in enumerate(stage.program.inputs))
-    return f"castsim run {'FILE' if file is None else quote(str(file))}{options}{inputs}"
 
 
 _INSTRUCTIONS = 12
@@ -184,10 +104,8 @@ _DETAILED = 64
 
 
 @composed
-def graph_text(
-    run: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]
-) -> Iterator[RenderableType]:
-    """Yield the report; `files` are the outputs' files, `emitted` the programs' files by node and index."""
+def graph_text(run: GraphRun, files: Mapping[str, Path]) -> Iterator[RenderableType]:
+    """Yield the report; `files` are the outputs' files."""
     graph = run.graph
     spec = specification_words(f"{graph.spec}@{graph.version}")
     yield Text(f"{graph.file}: {graph.name}, {spec}, on {run.target.name}: {headline(run)}")
@@ -202,7 +120,7 @@ def graph_text(
     yield from (indented(Text(line)) for line in CONVENTIONS)
     shown = [node for number, node in enumerate(run.nodes) if number < _DETAILED or _is_wrong(node)]
     for node in shown:
-        yield from _node(node, emitted)
+        yield from _node(node)
     if len(shown) < len(run.nodes):
         more = len(run.nodes) - len(shown)
         yield Text(f"\nand {more} more nodes, none of which differs; --json has them all")
@@ -213,7 +131,8 @@ def graph_text(
         yield Text(f"\noutputs of the whole graph are not compared: {run.unjudged}")
     for name, path in files.items():
         yield Text(f"{name} written to {path}")
-    yield from (Text(f"programs written to {folder}") for folder in {path.parent for path in emitted.values()})
+    folders = {stage.file.parent for node in run.nodes for stage in node.stages if stage.file is not None}
+    yield from (Text(f"programs written to {folder}") for folder in folders)
 
 
 def headline(run: GraphRun) -> str:
@@ -242,7 +161,7 @@ def _is_wrong(node: NodeRun) -> bool:
     return node.refusal is not None or node.verdict is NodeVerdict.DIFFERS
 
 
-def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Iterator[RenderableType]:
+def _node(node: NodeRun) -> Iterator[RenderableType]:
     if not (node.stages or node.refusal or node.remarks):
         return
     location = f"{node.node.span}: " if node.node.span else ""
@@ -253,9 +172,7 @@ def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Iterator[Re
         yield from _answer(node.answer)
     else:
         yield from (indented(Text(line)) for line in _stages(node))
-    for number, stage in enumerate(node.stages):
-        if stage.settings:
-            yield indented(Text(f"run it with: {run_command(stage, emitted.get((node.node.name, number)))}"))
+    yield from (indented(Text(f"run it with: {stage.run}")) for stage in node.stages if stage.settings)
     yield from (indented(Text(_compared(comparison))) for comparison in node.comparisons)
     yield from (indented(Text(f"all codes: {_compared(comparison)}")) for comparison in node.trial)
     yield from (indented(Text(remark)) for remark in node.remarks)
@@ -268,7 +185,7 @@ def _answer(answer: Answer) -> Iterator[RenderableType]:
     if plan.evidence is not None:
         yield indented(Text(evidence_text(plan, plan.evidence)))
     if plan.counterexample is not None:
-        yield from counterexample_text(plan.counterexample, plan)
+        yield from counterexample_text(plan.counterexample)
 
 
 def _stages(node: NodeRun) -> list[str]:
@@ -304,4 +221,4 @@ def _compared(comparison: OutputComparison) -> str:
         text += f"; {comparison.undefined:,} {inputs} no specified result"
     if comparison.because:
         text += f", as node {' and node '.join(comparison.because)} has elements that differ from it and are not wrong"
-    return text if comparison.witness is None else f"{text}; the first at {witness_text(comparison.witness)}"
+    return text if comparison.witness is None else f"{text}; the first at {comparison.witness.text}"

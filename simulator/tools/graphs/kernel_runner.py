@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,9 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, IntFormat
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array, value_of
+from castsim.reports.documents import Keys, apart, derived, record, says
+from castsim.reports.numbers import bits_text
+from castsim.reports.schemas.keys import Bits, Cycles, Elements, Name, Scalar
 from castsim.running.acceptance import AcceptanceSets, is_nan
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load_text
@@ -31,7 +36,7 @@ from castsim.tools.graphs.graph_kernels import (
 )
 from castsim.tools.graphs.model import GraphTensor
 from castsim.tools.lowering.demand import Verdict, decimal_text
-from castsim.tools.lowering.lowering_answers import Answer, Setting, with_options_named
+from castsim.tools.lowering.lowering_answers import Answer, Setting, options_text, with_options_named
 from castsim.tools.lowering.planner import Plan
 from castsim.tools.lowering.proof import Method
 from castsim.tools.lowering.steps import Chain
@@ -41,40 +46,70 @@ from castsim.tools.lowering.steps import Chain
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class WrongElement:
-    """The first wrong element; `sources` are the elements that it was computed from, with their formats."""
-
-    index: tuple[int, ...]
-    sources: tuple[tuple[Format, int], ...]
-    format: Format
-    result: int
-    expected: int | None
-    """A correct code, None if there is a set of them."""
+def number_of(code: int, fmt: Format) -> str:
+    """Return a code as the shortest number that identifies it."""
+    value = value_of(code, fmt)
+    return "-0" if isinstance(value, float) and value == 0 else decimal_text(value)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputComparison:
-    """The number of wrong elements of an output.
+def _witness_text(witness: WrongElement) -> str:
+    """Return a wrong element in words: its index, its sources, the actual and the expected value."""
+    location = f"[{', '.join(map(str, witness.index))}]"
+    sources = ", ".join(f"{number_of(code, fmt)} ({fmt.name} {bits_text(code, fmt)})" for fmt, code in witness.sources)
+    came = f"{number_of(witness.result, witness.format)} ({witness.result_bits})"
+    text = f"{location}: " + (f"from {sources}: " if sources else "") + came
+    if witness.expected is None:
+        return f"{text}, which the specification does not accept"
+    return f"{text} instead of {number_of(witness.expected, witness.format)} ({witness.expected_bits})"
 
-    `against` names the reference, `undefined` counts the elements that it leaves open: those are never wrong.
-    """
 
-    output: str
-    against: str
-    elements: int
-    undefined: int
-    wrong: int
-    witness: WrongElement | None
-    sets: bool = False
+class WitnessSource(Keys):
+    """An element from which a wrong one was computed."""
+
+    format: str = says("Name of its format.", lambda pair: pair[0])
+    bits: Bits = says("Its code.", lambda pair: bits_text(pair[1], pair[0]))
+
+
+@record
+class WrongElement(Keys, title="Witness"):
+    """A wrong element."""
+
+    index: tuple[int, ...] = says("Index of the element.")
+    sources: tuple[tuple[Format, int], ...] = apart()
+    """Formats and codes of the elements that determine it."""
+    source_elements: Sequence[WitnessSource] = derived("The elements that determine it.", "sources", key="sources")
+    format: Format = apart()
+    result: int = apart()
+    result_bits: Bits = derived("Its code.", lambda own: bits_text(own.result, own.format))
+    expected: int | None = apart()
+    expected_bits: Bits | None = derived(
+        "The right code; null if a set of results is right.",
+        lambda own: None if own.expected is None else bits_text(own.expected, own.format),
+    )
+    text: str = derived("The difference in words.", _witness_text)
+
+
+def _no_mask() -> Mask:
+    return np.zeros(0, np.bool_)
+
+
+@record
+class OutputComparison(Keys, title="Comparison"):
+    """Comparison of results with expected values."""
+
+    output: str = says("Name of the tensor.")
+    against: str = says("The reference of the comparison.")
+    elements: Elements = says("Number of compared elements.")
+    undefined: Elements = says("Number of elements for which any result is valid.")
+    wrong: Elements = says("Number of wrong elements.")
+    passed: Elements = says("Number of elements that are not judged, because they depend on wrong ones.", default=0)
+    because: tuple[str, ...] = says("The nodes with these wrong elements.", key="because_of_nodes", default=())
+    witness: WrongElement | None = says("The first wrong element; null if there is none.", default=None)
+    sets: bool = apart(default=False)
     """Whether the elements were compared with sets of a specification, whose label is `against`."""
-    passed: int = 0
-    """Number of elements that differ without being wrong: left open, or an equivalent zero or NaN."""
-    because: tuple[str, ...] = ()
-    """For a whole graph: the nodes before the output with such elements, which may explain its differences."""
-    right: Mask = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False, repr=False)
-    open: Mask = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False, repr=False)
-    """Number of right elements that have other right results besides the reference."""
+    right: Mask = apart(default_factory=_no_mask, compare=False)
+    open: Mask = apart(default_factory=_no_mask, compare=False)
+    """Which right elements have other right results besides the reference."""
 
     @property
     def specified(self) -> int:
@@ -117,12 +152,6 @@ def against_sets(
     return replace(comparison, witness=witness, sets=True)
 
 
-def number_of(code: int, fmt: Format) -> str:
-    """Return a code as the shortest number that identifies it."""
-    value = value_of(code, fmt)
-    return "-0" if isinstance(value, float) and value == 0 else decimal_text(value)
-
-
 def _comparison(
     output: str,
     against: str,
@@ -146,7 +175,7 @@ def _comparison(
         code = None if expected is None else int(expected.codes[index])
         witness = WrongElement(index, tuple(sources_text), result.format, int(result.codes[index]), code)
     return OutputComparison(
-        output, against, right.size, int(undefined.sum()), wrong, witness, right=right, open=undefined & right
+        output, against, right.size, int(undefined.sum()), wrong, witness=witness, right=right, open=undefined & right
     )
 
 
@@ -249,17 +278,32 @@ def _filled(codes: Codes, fmt: Format, elements: int) -> Codes:
 _BYTE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRun:
-    """One program that ran: its purpose, its instructions in words, its text, and its cycles."""
+def _run_command(stage: KernelRun) -> str:
+    """Return the command that runs a program; FILE if it was not written."""
+    options = f" {options_text(stage.settings)}" if stage.settings else ""
+    inputs = "".join(f" --in {name}=random:{seed}" for seed, name in enumerate(stage.program.inputs))
+    return f"castsim run {'FILE' if stage.file is None else quote(str(stage.file))}{options}{inputs}"
 
-    title: str
-    instructions: tuple[str, ...]
-    program: NodeText
-    cycles: int
-    elements: int
-    settings: Setting = ()
-    """Target options of the run, given or chosen."""
+
+@record
+class KernelRun(Keys, title="NodeProgram"):
+    """A program of a node."""
+
+    title: str = says("Description of the program.")
+    instructions: tuple[str, ...] = says("Its instructions.")
+    program: NodeText = apart()
+    cycles: Cycles = says("Its cycles, including loads and stores.")
+    elements: Elements = says("Number of elements of the tensor.")
+    elements_with_filling: Elements = derived(
+        "Number of elements after padding to whole tiles or registers.", "program.elements"
+    )
+    tiles: int = derived("Number of tiles or registers.", "program.tiles")
+    settings: Setting = apart()
+    options: Mapping[Name, Scalar] = derived(
+        "The target options that the program needs.", lambda own: dict(own.settings)
+    )
+    file: Path | None = says("The output file; null if none was written.", default=None)
+    run: str = derived("The command that runs it.", _run_command)
 
 
 @dataclass

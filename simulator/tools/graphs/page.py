@@ -48,10 +48,8 @@ _MOST_DRAWN = 400
 """Maximum number of nodes of a drawn graph; a larger graph is shown as a table."""
 
 
-def graph_page(
-    run: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path], document: Document
-) -> Page:
-    """Return the page of a graph: `files` are the outputs' files, `emitted` the programs', `document` its JSON."""
+def graph_page(run: GraphRun, files: Mapping[str, Path], document: Document) -> Page:
+    """Return the page of a graph: `files` are the outputs' files, `document` is its JSON."""
     graph, target = run.graph, run.target
     names = tuple(node.node.name for node in run.nodes)
     cycles = Series("cycles", tuple(node.cycles for node in run.nodes), "busy")
@@ -67,7 +65,7 @@ def graph_page(
         titled_section("Timeline", *_timeline(run)),
         titled_section("Graph", *drawn),
         titled_section("Nodes", Bars("Cycles of each node", "cycles", names, (cycles,))),
-        titled_section("Details", *text_blocks([graph_text(run, files, emitted)])),
+        titled_section("Details", *text_blocks([graph_text(run, files)])),
         titled_section("Outputs", *values),
     )
     title = f"{graph.file}: {graph.name}"

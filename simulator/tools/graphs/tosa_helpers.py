@@ -15,12 +15,13 @@ from castsim.commands.outcome import CommandOutcome, plain
 from castsim.execution.input_data import read_array
 from castsim.isa.errors import ReadError, closest
 from castsim.isa.formats import Codes
-from castsim.reports.documents import CommandDocument, Keys, says
+from castsim.reports.documents import CommandDocument, Keys, record, says
 from castsim.targets.loader import Target, load_target
 from castsim.tools.graphs import tosa_operators as tosa
 from castsim.tools.graphs.vector_program import TableRun, table_on
 
 
+@record
 class TosaResult(Keys):
     """One call of a function."""
 
@@ -28,6 +29,7 @@ class TosaResult(Keys):
     result: list[int] = says("Its result; a scale is multiplier and shift.")
 
 
+@record
 class Tosa(CommandDocument, name="tosa"):
     """The results of a helper function of the TOSA specification."""
 
@@ -58,18 +60,17 @@ def execute(options: Namespace) -> CommandOutcome:
         raise ReadError(f"--target applies only to {_LOOKUPS[1]}")
     values = [_integer(text) for text in options.values]
     table = None if options.table is None else read_array(Path(options.table), "table")
-    rows = list(_rows(name, values, table, double_round=options.double_round))
+    results = _results(name, values, table, double_round=options.double_round)
     lookup = None if options.target is None else _looked_up(values, table, load_target(options.target))
     if lookup is not None:
-        rows = [(given, [int(result)]) for (given, _), result in zip(rows, lookup.results, strict=True)]
-    document = {"function": name, "results": [{"arguments": given, "result": result} for given, result in rows]}
+        results = [TosaResult([value], [int(result)]) for value, result in zip(values, lookup.results, strict=True)]
 
     def text(_: int) -> Any:
-        lines = [_line(name, given, result) for given, result in rows]
+        lines = [_line(name, call) for call in results]
         cycles = [] if lookup is None else [f"by look-ups of {options.target}: {lookup.cycles} cycles"]
         return plain("\n".join([*lines, *cycles]))
 
-    return CommandOutcome(document, text)
+    return CommandOutcome(Tosa(name, results).as_json(), text)
 
 
 def _looked_up(values: list[int], table: Codes | None, target: Target) -> TableRun:
@@ -78,21 +79,20 @@ def _looked_up(values: list[int], table: Codes | None, target: Target) -> TableR
     return table_on(np.array(values, dtype), table, target)
 
 
-def _line(name: str, given: list[int], result: list[int]) -> str:
-    shown = f"multiplier {result[0]}, shift {result[1]}" if len(result) > 1 else str(result[0])
-    return f"{name}({', '.join(map(str, given))}) = {shown}"
+def _line(name: str, call: TosaResult) -> str:
+    first, *shift = call.result
+    shown = f"multiplier {first}, shift {shift[0]}" if shift else str(first)
+    return f"{name}({', '.join(map(str, call.arguments))}) = {shown}"
 
 
-def _rows(
-    name: str, values: list[int], table: Codes | None, *, double_round: bool
-) -> list[tuple[list[int], list[int]]]:
+def _results(name: str, values: list[int], table: Codes | None, *, double_round: bool) -> list[TosaResult]:
     if name == "reciprocal_scale":
-        return [([value], list(tosa.reciprocal_scale(value))) for value in values]
+        return [TosaResult([value], list(tosa.reciprocal_scale(value))) for value in values]
     if name in _SCALES:
         if len(values) != 3:
             raise ReadError(f"{name} takes three numbers, not {len(values)}", legal=("VALUE MULTIPLIER SHIFT",))
         scale: Callable[..., int] = getattr(tosa, name)
-        return [(values, [scale(*values, **({"double_round": True} if double_round else {}))])]
+        return [TosaResult(values, [scale(*values, **({"double_round": True} if double_round else {}))])]
     assert table is not None
     results: NDArray[Any]
     if name == _LOOKUPS[0]:
@@ -104,7 +104,7 @@ def _rows(
         if outside:
             raise ReadError(f"{outside[0]} is not an {limits.dtype}", legal=(f"{limits.min} to {limits.max}",))
         results = tosa.table(np.array(values, dtype), table)
-    return [([value], [int(result)]) for value, result in zip(values, results, strict=True)]
+    return [TosaResult([value], [int(result)]) for value, result in zip(values, results, strict=True)]
 
 
 def _integer(text: str) -> int:

@@ -96,8 +96,8 @@ FEATURES = (
         "castsim.tools.lowering.command",
         documents=(
             "castsim.tools.lowering.report:Lower",
-            "castsim.tools.lowering.conform_report:LoweredMatrix",
-            "castsim.tools.lowering.report:LoweredBlocks",
+            "castsim.tools.lowering.conform:LoweredMatrix",
+            "castsim.tools.lowering.block_lowering:LoweredBlocks",
         ),
     ),
     Feature(
@@ -106,6 +106,6 @@ FEATURES = (
         "plan every cast of a specification on every target",
         _conform,
         "castsim.tools.lowering.conform",
-        documents=("castsim.tools.lowering.conform_report:Conform",),
+        documents=("castsim.tools.lowering.conform:Conform",),
     ),
 )

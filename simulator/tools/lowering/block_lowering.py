@@ -5,14 +5,14 @@ Rules: docs/tools/quantise.md; operations: docs/reference/pto.md section 7.12.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.types import element_spelling
 from castsim.machines.mechanisms import tile_target
+from castsim.reports.documents import CommandDocument, Keys, apart, derived, record, says
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import Target, TileTarget
@@ -33,37 +33,38 @@ _BIAS, _FIELD = 127, 23
 """Bias of the exponent field of f32, and the number of bits below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockWay:
-    """One way to produce a block format: a program, its rule, and its cycles with loads and stores.
+@record
+class BlockWay(Keys):
+    """One way to produce a block format."""
 
-    `operations` are the names of the operations in between; `differs` says where its results differ from those of
-    `castsim quantise`.
-    """
-
-    kind: str
-    rule: str
-    operations: tuple[str, ...]
-    cycles: int
-    differs: tuple[str, ...]
-    program: str
+    kind: str = says("`operation` or `chain`.")
+    rule: str = says("The rule that determines scales from the largest magnitude.")
+    operations: Sequence[str] = says("Names of the operations, in order.")
+    elements: int = apart()
+    cycles: int = says("Cycles of the program, including loads and stores.")
+    cycles_per_element: float = derived("Cycles per element.", lambda own: own.cycles / own.elements)
+    differs: Sequence[str] = says("Differences from the results of `castsim quantise`.")
+    program: str = says("The program.")
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLowering:
-    """All ways to produce a block format on a target, the cheapest of a rule first, and why there are no others."""
+@record
+class LoweredBlocks(CommandDocument, name="lower-blocks"):
+    """The ways to produce a block format on a target."""
 
-    src: str
-    format: str
-    target: str
-    rows: int
-    cols: int
-    ways: tuple[BlockWay, ...]
-    refused: tuple[str, ...]
+    src: str = says("Format of the numbers.")
+    format: str = says("Name of the block format.")
+    target: str = says("Name of the target.")
+    rows: int = says("Rows of the tensor.")
+    cols: int = says("Its columns.")
+    ways: Sequence[BlockWay] = says("The methods; empty if there is none.")
+    refused: Sequence[str] = says("The reason why there are no others.")
+    file: str | None = says("With `--out`: the file of the first program.", default=None)
 
 
-def lower_blocks(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: int) -> BlockLowering:
+def lower_blocks(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: int) -> LoweredBlocks:
     """Return the ways in which a target quantises a tensor of `rows` x `cols` to a named block format.
+
+    The cheapest of a rule comes first.
 
     Raises:
         ReadError: the rows are not whole blocks.
@@ -78,7 +79,7 @@ def lower_blocks(src: Format, wanted: BlockFormat, target: Target, rows: int, co
                 refused.append(chain)
             else:
                 ways.append(chain)
-    return BlockLowering(src.name, wanted.name, target.name, rows, cols, tuple(ways), tuple(refused))
+    return LoweredBlocks(src.name, wanted.name, target.name, rows, cols, tuple(ways), tuple(refused))
 
 
 def _operations(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: int) -> Iterator[BlockWay | str]:
@@ -98,9 +99,8 @@ def _operations(src: Format, wanted: BlockFormat, target: Target, rows: int, col
             yield f"pto.tquant.mx by {name} ({algorithm}): {error.message}"
             continue
         ceiling = ("the scale follows from m times the rounded reciprocal of the largest element, not from m / M",)
-        yield BlockWay(
-            "operation", name, ("tquant.mx",), cycles, ceiling if name == "rceil" else (), program
-        )  # fmt: skip
+        differs = ceiling if name == "rceil" else ()
+        yield BlockWay("operation", name, ("tquant.mx",), rows * cols, cycles, differs, program)
 
 
 def _chain(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: int) -> Iterator[BlockWay | str]:
@@ -131,7 +131,7 @@ def _chain(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: in
     ]
     if not isinstance(wanted.element, IntFormat):
         differs[1:] = ["NaN elements have the result of the cast"]
-    yield BlockWay("chain", "floor", operations, cycles, tuple(differs), program)
+    yield BlockWay("chain", "floor", operations, rows * cols, cycles, tuple(differs), program)
 
 
 def _largest(wanted: BlockFormat) -> int:

@@ -265,8 +265,8 @@ def _to_blocks(options: LowerOptions, wanted: BlockFormat) -> CommandOutcome:
     Raises:
         ReadError: an option is wrong or applies to element casts only. IllegalError: the source has no exponent.
     """
-    from castsim.tools.lowering.block_lowering import lower_blocks  # noqa: PLC0415 - as above
-    from castsim.tools.lowering.report import block_lowering_document, block_lowering_text  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.block_lowering import LoweredBlocks, lower_blocks  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.report import block_lowering_text  # noqa: PLC0415 - as above
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
         if value is not None:
@@ -287,7 +287,8 @@ def _to_blocks(options: LowerOptions, wanted: BlockFormat) -> CommandOutcome:
             return plain(program.rstrip("\n"))
         return block_lowering_text(lowering, options.out)
 
-    return CommandOutcome(block_lowering_document(lowering, options.out), text, code=0 if lowering.ways else 1)
+    document = LoweredBlocks.of(lowering, file=options.out if lowering.ways else None)
+    return CommandOutcome(document, text, code=0 if lowering.ways else 1)
 
 
 # `castsim lower` without a cast: all casts of a specification, each with its program.
@@ -302,7 +303,7 @@ def _lower_matrix(options: LowerOptions, name: str, *, rows: int, cols: int, ste
         TileError: no program holds a tensor of that shape.
         EngineError: a worker runs another version or dies.
     """
-    from castsim.tools.lowering.conform_report import lowered_matrix_document, matrix_report  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.conform import lowered_matrix_document, matrix_report  # noqa: PLC0415 - as above
     from castsim.tools.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
 
     _check_matrix(options)

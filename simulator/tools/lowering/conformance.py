@@ -14,6 +14,8 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import asdict, dataclass, field, replace
 from castsim.isa.errors import IllegalError, arguments_checked
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.reports.documents import Keys, apart, derived, numbered, record, says
+from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar
 from castsim.running.acceptance import SpecifiedCast, specified_cast
 from castsim.targets.loader import Target, load_specification, load_target, target_names
 from castsim.targets.specification import TEXT, Specification
@@ -35,7 +37,8 @@ from castsim.tools.distribution.distributing import (
 from castsim.tools.distribution.origins import ResultOrigin, Task
 from castsim.tools.lowering.demand import CastRequest, Counterexample, Number, Required, TracedValue, Verdict
 from castsim.tools.lowering.lowering_answers import Answer, Setting, answer, setting_of
-from castsim.tools.lowering.planner import PlanKind
+from castsim.tools.lowering.planner import CounterexampleEntry, PlanKind
+from castsim.tools.lowering.proof import Method
 from castsim.tools.lowering.sharing import Equals
 from castsim.tools.lowering.steps import path_of
 
@@ -55,27 +58,51 @@ class Cell:
         return self.src, self.dst, self.attributes
 
 
-@dataclass(frozen=True, slots=True)
-class ConformanceEntry:
-    """The result for a cell; `method` is how the verdict was reached (None: the destination is unreachable).
+class CellInstruction(Keys):
+    """An instruction of a chain."""
 
-    `path` are the intermediate formats, `options` the required modes, instruction by instruction. `settings` are
-    the target options that conformance requires, `native` those that make one instruction sufficient if
-    only a chain works without them.
-    """
+    instruction: str = says("The instruction.", lambda pair: pair[0])
+    options: str = says("The required options of the instruction; may be empty.", lambda pair: pair[1])
 
-    cell: Cell
-    kind: PlanKind
-    verdict: Verdict
-    path: tuple[str, ...]
-    instructions: tuple[str, ...]
-    options: tuple[str, ...]
-    method: str | None
-    proven: bool
-    cycles_per_element: float | None
-    counterexample: Counterexample | None
-    settings: Setting = ()
-    native: Setting | None = None
+
+@record
+class ConformanceEntry(Keys, title="MatrixCell"):
+    """A cast of the specification on one target."""
+
+    cell: Cell = apart()
+    src: str = derived("Name of the source format.", "cell.src")
+    dst: str = derived("Name of the destination format.", "cell.dst")
+    attributes: Mapping[Name, Scalar] = derived(
+        "Attributes of the operator.", lambda own: numbered(dict(own.cell.attributes))
+    )
+    target: str = derived("Name of the target.", "cell.target")
+    kind: PlanKind = says("Method of the lowering.", key="way")
+    verdict: Verdict = says("Whether the results are correct.")
+    path: tuple[str, ...] = says("Names of the intermediate formats.")
+    instructions: tuple[str, ...] = apart()
+    options: tuple[str, ...] = apart()
+    """The required modes, instruction by instruction."""
+    steps: Sequence[CellInstruction] = derived(
+        "The instructions of the chain.",
+        lambda own: zip(own.instructions, own.options, strict=True),
+        key="instructions",
+    )
+    method: Method | None = says("Method of the verdict; null if nothing was tried.")
+    proven: bool = says("Whether the verdict is proven.")
+    settings: Setting = apart()
+    target_options: Mapping[Name, Scalar] = derived(
+        "The target options that the program needs.", lambda own: dict(own.settings), key="options"
+    )
+    native: Setting | None = apart()
+    native_with_options: Mapping[Name, Scalar] | None = derived(
+        "The options that make a single instruction sufficient, in addition to a chain; null if there are none.",
+        lambda own: None if own.native is None else dict(own.native),
+    )
+    cycles_per_element: CyclesPerElement | None = says("Cost of the cast; null if it was not timed.")
+    counterexample: Counterexample | None = apart()
+    counterexample_entry: CounterexampleEntry | None = derived(
+        "An input with a wrong result; null if there is none.", "counterexample", key="counterexample"
+    )
 
 
 def legal_casts(spec: Specification, version: str | None = None) -> tuple[SpecifiedCast, ...]:
@@ -162,7 +189,7 @@ def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
         path=path_of(plan.chain),
         instructions=tuple(step.name for step in plan.chain if step.is_instruction),
         options=tuple(", ".join(step.forms[0].options) for step in plan.chain if step.is_instruction),
-        method=None if evidence is None else evidence.method.value,
+        method=None if evidence is None else evidence.method,
         proven=plan.proven,
         cycles_per_element=None if plan.cost is None else plan.cost.cycles_per_element,
         counterexample=plan.counterexample,
@@ -219,6 +246,7 @@ def read_entry(document: Any) -> ConformanceEntry:
         TypeError, KeyError, ValueError: the document is not an entry.
     """
     cell, cycles, shown = document["cell"], document["cycles_per_element"], document["counterexample"]
+    method = document["method"]
     return ConformanceEntry(
         cell=Cell(str(cell["src"]), str(cell["dst"]), _pairs(cell["attributes"]), str(cell["target"])),
         kind=PlanKind(document["kind"]),
@@ -226,7 +254,7 @@ def read_entry(document: Any) -> ConformanceEntry:
         path=tuple(map(str, document["path"])),
         instructions=tuple(map(str, document["instructions"])),
         options=tuple(map(str, document["options"])),
-        method=document["method"],
+        method=None if method is None else Method(method),
         proven=bool(document["proven"]),
         cycles_per_element=None if cycles is None else float(cycles),
         counterexample=None if shown is None else _counterexample(shown),

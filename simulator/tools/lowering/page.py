@@ -24,7 +24,7 @@ from castsim.reports.pages.blocks import (
     text_blocks,
 )
 from castsim.reports.targets import specification_words
-from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_document, legend_lines
+from castsim.tools.lowering.conform import cast_text, cell_text, conform_document, legend_lines
 from castsim.tools.lowering.conformance import ConformanceEntry, Matrix
 from castsim.tools.lowering.lowering_answers import Answer, setting_text
 from castsim.tools.lowering.planner import PlanKind

@@ -13,8 +13,11 @@ import numpy as np
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.formats import Codes, IntFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.numerics.codec import value_of
+from castsim.reports.documents import Document, Keys, derived, record, says
+from castsim.reports.numbers import CodedNumber, bits_text, json_value
+from castsim.reports.schemas.keys import Bits, Value
 from castsim.targets.loader import Target, load_target
 from castsim.tools.lowering.catalogue import (
     RANDOM_CODES,
@@ -171,6 +174,67 @@ class PlanKind(StrEnum):
     def fails(self) -> bool:
         """Whether there is no program."""
         return self in (PlanKind.NONE_FOUND, PlanKind.IMPOSSIBLE)
+
+
+# What a plan holds, as JSON. Proofs of substitutes depend on the modules of steps and demands, which therefore import
+# no report: a change of one would make the proofs stale.
+
+
+class Step(Keys):
+    """An instruction of a chain."""
+
+    instruction: str = says("The instruction.", "name")
+    options: list[str] = says("The required options of the instruction.", lambda step: step.forms[0].options)
+    src: str = says("Name of its source format.")
+    dst: str = says("Name of its destination format.")
+
+
+def code_text(code: int, fmt: Format) -> str:
+    """Return a code in hexadecimal; for a boolean the whole byte, which may be true without being 1."""
+    whole = isinstance(fmt, IntFormat) and fmt.boolean
+    return f"0x{code:02x}" if whole else bits_text(code, fmt)
+
+
+class TracedValueEntry(Keys, title="TracedValue"):
+    """An intermediate value of a chain."""
+
+    step: str | None = says("The instruction that computes it; null for the input.")
+    format: str = says("Name of its format.")
+    bits: str = says("Its code in hexadecimal.", lambda traced: code_text(traced.code, traced.format))
+    value: Value = says("Its number, or `nan`, `inf`, `-inf`.", lambda traced: json_value(traced.value, traced.format))
+
+
+@record
+class LoweredNumber(CodedNumber, title="Number"):
+    """A code and the number that it stands for."""
+
+    bits: Bits = derived("The code in hexadecimal.", lambda own: code_text(own.code, own.format))
+
+
+class RequiredResult(Keys):
+    """The correct results for one input."""
+
+    lowest: LoweredNumber | None = says("The lowest number; null if there is none.")
+    highest: LoweredNumber | None = says("The highest number; null if there is none.")
+    further: LoweredNumber | None = says("A number outside that range; null if there is none.")
+    nan: bool = says("Whether every NaN is accepted.")
+
+
+def _required(counterexample: Counterexample) -> Document:
+    required, dst = counterexample.required, counterexample.result.format
+    ends = {
+        name: None if end is None else LoweredNumber(*end, dst)
+        for name in ("lowest", "highest", "further")
+        for end in [getattr(required, name)]
+    }
+    return RequiredResult.of(required, **ends)
+
+
+class CounterexampleEntry(Keys):
+    """An input for which a chain is wrong."""
+
+    values: list[TracedValueEntry] = says("All values along the chain, the input first.")
+    required: RequiredResult = says("The accepted results.", _required)
 
 
 @dataclass(frozen=True, slots=True)

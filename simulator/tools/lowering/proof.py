@@ -19,6 +19,7 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import value_of
 from castsim.numerics.policy import NanToInteger, Policy, is_power_format
 from castsim.numerics.tiers import Tier, convert_codes
+from castsim.reports.documents import Keys, derived, record, says
 from castsim.running.acceptance import converted, is_nan, order_keys
 from castsim.targets.specification import Case
 from castsim.tools.lowering.demand import Demand, Grading, Verdict
@@ -62,18 +63,16 @@ class Method(StrEnum):
     """Some codes were tried, which is no proof."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The number of codes tried and what that proves."""
+@record
+class Evidence(Keys):
+    """The method by which a verdict was reached."""
 
-    method: Method
-    codes: int
-    argument: str
-
-    @property
-    def proves(self) -> bool:
-        """Whether every code is covered."""
-        return self.method in (Method.EXHAUSTIVE, Method.BREAKPOINTS)
+    method: Method = says("The method.")
+    codes: int = says("Number of tried codes.")
+    proves: bool = derived(
+        "Whether these are all codes.", lambda own: own.method in (Method.EXHAUSTIVE, Method.BREAKPOINTS)
+    )
+    argument: str = says("The argument in words.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def smallest_first(codes: Codes, fmt: Format) -> Codes:
 # NaN by its payload in no other way than by copying it.
 
 Places = NDArray[np.uint64]
-Keys = NDArray[np.int64]
+OrderKeys = NDArray[np.int64]
 
 _BEYOND = np.int64(1 << 40)
 """Key of NaN from overflow, beyond that of every number of up to 16 bits."""
@@ -149,7 +148,7 @@ def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tupl
     """Return first and last place of every stretch of equal results."""
     src, count = demand.src, number_count(demand.src)
 
-    def keys(places: Places) -> Keys:
+    def keys(places: Places) -> OrderKeys:
         codes = codes_at(places, src)
         return _keys(run_chain(chain, codes), codes, demand)
 
@@ -179,7 +178,7 @@ def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tupl
     return starts, ends.astype(np.uint64)
 
 
-def _likely_starts(demand: Demand, chain: Chain, wanted: Keys) -> tuple[Places, ...]:
+def _likely_starts(demand: Demand, chain: Chain, wanted: OrderKeys) -> tuple[Places, ...]:
     """Return positions at which results probably begin: at a number, halfway to it, and right after the previous one.
 
     These are guesses: a wrong one only costs a test.
@@ -221,15 +220,15 @@ def _split(demand: Demand, first: Places, last: Places) -> tuple[Places, Places]
     return starts, np.concatenate((starts[1:] - np.uint64(1), last[-1:])).astype(np.uint64)
 
 
-def _all_keys(dst: Format, lowest: int, highest: int) -> Keys:
+def _all_keys(dst: Format, lowest: int, highest: int) -> OrderKeys:
     """Return the keys of all codes of the destination from the second lowest that is reached to the highest."""
     codes = np.arange(1 << dst.bits, dtype=code_dtype(dst))
     keys = distinct(np.concatenate((order_keys(codes, dst), [-_BEYOND, _BEYOND])))
-    reached: Keys = keys[(keys > lowest) & (keys <= highest)]
+    reached: OrderKeys = keys[(keys > lowest) & (keys <= highest)]
     return reached
 
 
-def _keys(results: Codes, codes: Codes, demand: Demand) -> Keys:
+def _keys(results: Codes, codes: Codes, demand: Demand) -> OrderKeys:
     """Return the order of results; NaN from overflow lies beyond all numbers, on the side of its source."""
     keys = order_keys(results, demand.dst)
     nan = is_nan(results, demand.dst)

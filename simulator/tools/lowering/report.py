@@ -1,4 +1,4 @@
-"""A planned cast as JSON and as text; ways to produce a block format."""
+"""A planned cast as JSON and as text; ways to produce a block format as text."""
 
 from __future__ import annotations
 
@@ -9,43 +9,22 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.isa.formats import Format, IntFormat
+from castsim.isa.formats import Format
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.numbers import bits_text, ends_document, grouped, json_value
-from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value
-from castsim.reports.schemas.keys import Number as NumberKeys
+from castsim.reports.numbers import Number, grouped
+from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import composed, indented, table
 from castsim.targets.loader import Target
 from castsim.tools.lowering.catalogue import ProgramCost
-from castsim.tools.lowering.demand import Counterexample, Number, Required, Verdict
+from castsim.tools.lowering.demand import Counterexample, Required, Verdict
 from castsim.tools.lowering.lowering_answers import Alternative, Answer, options_text, setting_text
-from castsim.tools.lowering.planner import Plan, PlanKind
-from castsim.tools.lowering.proof import Evidence as ProofEvidence
-from castsim.tools.lowering.proof import Method
+from castsim.tools.lowering.planner import CounterexampleEntry, Plan, PlanKind, Refuted, Step, code_text
+from castsim.tools.lowering.proof import Evidence, Method
 from castsim.tools.lowering.steps import Chain, path_of
 
 if TYPE_CHECKING:
-    from castsim.tools.lowering.block_lowering import BlockLowering
-    from castsim.tools.lowering.block_lowering import BlockWay as PlannedBlockWay
-
-
-class Step(Keys):
-    """An instruction of a chain."""
-
-    instruction: str = says("The instruction.", "name")
-    options: list[str] = says("The required options of the instruction.", lambda step: step.forms[0].options)
-    src: str = says("Name of its source format.")
-    dst: str = says("Name of its destination format.")
-
-
-class Evidence(Keys):
-    """The method by which a verdict was reached."""
-
-    method: Method = says("The method.")
-    codes: int = says("Number of tried codes.")
-    proves: bool = says("Whether these are all codes.")
-    argument: str = says("The argument in words.")
+    from castsim.tools.lowering.block_lowering import BlockWay, LoweredBlocks
 
 
 class Cost(Keys):
@@ -57,37 +36,6 @@ class Cost(Keys):
     scratch_bytes: Bytes = says("Bytes of tmp tiles.")
     buffer_bytes: Bytes = says("Bytes of the buffer for all tiles together.")
     vector_registers: int = says("Number of used vector registers.", "registers")
-
-
-class TracedValue(Keys):
-    """An intermediate value of a chain."""
-
-    step: str | None = says("The instruction that computes it; null for the input.")
-    format: str = says("Name of its format.")
-    bits: str = says("Its code in hexadecimal.", lambda traced: code_text(traced.code, traced.format))
-    value: Value = says("Its number, or `nan`, `inf`, `-inf`.", lambda traced: json_value(traced.value, traced.format))
-
-
-class RequiredResult(Keys):
-    """The correct results for one input."""
-
-    lowest: NumberKeys | None = says("The lowest number; null if there is none.")
-    highest: NumberKeys | None = says("The highest number; null if there is none.")
-    further: NumberKeys | None = says("A number outside that range; null if there is none.")
-    nan: bool = says("Whether every NaN is accepted.")
-
-
-def _required(counterexample: Counterexample) -> Document:
-    required = counterexample.required
-    ends = required.lowest, required.highest, required.further
-    return RequiredResult.of(required, **ends_document(ends, counterexample.result.format, code_text))
-
-
-class CounterexampleEntry(Keys):
-    """An input for which a chain is wrong."""
-
-    values: list[TracedValue] = says("All values along the chain, the input first.")
-    required: RequiredResult = says("The accepted results.", _required)
 
 
 class RefutedChain(Keys):
@@ -160,12 +108,6 @@ def answer_document(answer: Answer, out: str | None) -> Document:
     return Lower.of(answer, file=None if answer.plan.text is None else out)
 
 
-def code_text(code: int, fmt: Format) -> str:
-    """Return a code in hexadecimal; for a boolean the whole byte, which may be true without being 1."""
-    whole = isinstance(fmt, IntFormat) and fmt.boolean
-    return f"0x{code:02x}" if whole else bits_text(code, fmt)
-
-
 def number_text(value: Number) -> str:
     """Return a number as a report shows it: an integer in full, otherwise the shortest decimal."""
     if isinstance(value, float):
@@ -188,41 +130,6 @@ def required_text(required: Required, dst: Format) -> str:
     if required.nan:
         parts.append("NaN")
     return " or ".join(parts)
-
-
-# The ways to a block format on a target.
-
-
-class BlockWay(Keys):
-    """One way to produce a block format."""
-
-    kind: str = says("`operation` or `chain`.")
-    rule: str = says("The rule that determines scales from the largest magnitude.")
-    operations: list[str] = says("Names of the operations, in order.")
-    cycles: int = says("Cycles of the program, including loads and stores.")
-    cycles_per_element: float = says("Cycles per element.")
-    differs: list[str] = says("Differences from the results of `castsim quantise`.")
-    program: str = says("The program.")
-
-
-class LoweredBlocks(CommandDocument, name="lower-blocks"):
-    """The ways to produce a block format on a target."""
-
-    src: str = says("Format of the numbers.")
-    format: str = says("Name of the block format.")
-    target: str = says("Name of the target.")
-    rows: int = says("Rows of the tensor.")
-    cols: int = says("Its columns.")
-    ways: list[BlockWay] = says("The methods; empty if there is none.")
-    refused: list[str] = says("The reason why there are no others.")
-    file: str | None = says("With `--out`: the file of the first program.")
-
-
-def block_lowering_document(lowering: BlockLowering, out: str | None) -> Document:
-    """Return the document; `out` is the file with the first program."""
-    size = lowering.rows * lowering.cols
-    ways = [BlockWay.of(way, cycles_per_element=way.cycles / size) for way in lowering.ways]
-    return LoweredBlocks.of(lowering, ways=ways, file=out if lowering.ways else None)
 
 
 # As text.
@@ -254,14 +161,17 @@ def answer_parts(answer: Answer) -> Iterator[RenderableType]:
     if answer.native is not None:
         yield indented(Text(_native_text(answer.native)))
     if plan.counterexample is not None:
-        yield from counterexample_text(plan.counterexample, plan)
-    for refutation in plan.refuted:
-        shown = ", ".join(step.label for step in refutation.chain)
-        yield from (Text(""), Text(f"not unchanged: {shown}"), *counterexample_text(refutation.counterexample, plan))
-    if answer.refuted is not None and answer.refuted.counterexample is not None:
-        shown = ", ".join(step.label for step in answer.refuted.chain)
-        yield from (Text(""), Text(f"not without these options; the closest chain is {shown}"))
-        yield from counterexample_text(answer.refuted.counterexample, plan)
+        yield from counterexample_text(plan.counterexample)
+    for refuted in plan.refuted:
+        yield from _refutation("not unchanged: ", refuted)
+    if answer.refuted is not None:
+        yield from _refutation("not without these options; the closest chain is ", answer.refuted)
+
+
+def _refutation(words: str, refuted: Refuted | Plan) -> Iterator[RenderableType]:
+    if refuted.counterexample is not None:
+        shown = ", ".join(step.label for step in refuted.chain)
+        yield from (Text(""), Text(f"{words}{shown}"), *counterexample_text(refuted.counterexample))
 
 
 def _next(answer: Answer, out: str | None) -> Iterator[str]:
@@ -291,7 +201,7 @@ def headline(answer: Answer) -> str:
         return f" does not conform to {specification_words(plan.demand.label)}{_asked(plan)}: {_failing(plan)}"
     asked = f", as {specification_words(plan.demand.label)} asks{_asked(plan)}"
     if not answer.chosen:
-        modes = ", ".join(option for step in plan.chain for form in step.forms[:1] for option in form.options)
+        modes = ", ".join(option for step in plan.chain for option in step.forms[0].options)
         kind = f"native with {modes}" if answer.kind is PlanKind.OPTIONS else answer.kind.value
         return f"{asked}: {kind}, {plan.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
@@ -310,7 +220,7 @@ def _failing(plan: Plan) -> str:
     return "; ".join(clauses)
 
 
-def evidence_text(plan: Plan, evidence: ProofEvidence) -> str:
+def evidence_text(plan: Plan, evidence: Evidence) -> str:
     """Return the evidence for the verdict on a plan's chain."""
     proven = evidence.proves and plan.verdict is not Verdict.DIFFERS
     why = evidence.argument
@@ -356,13 +266,13 @@ def cost_text(cost: ProgramCost) -> str:
     return text + (f"; {cost.registers} vector registers" if cost.registers else "")
 
 
-def counterexample_text(counterexample: Counterexample, plan: Plan) -> list[RenderableType]:
+def counterexample_text(counterexample: Counterexample) -> list[RenderableType]:
     """Return all values from the input on which a chain fails to its result, and the correct result."""
     rows = (
         (value.step or "input", value.format.name, code_text(value.code, value.format), number_text(value.value))
         for value in counterexample.values
     )
-    right = required_text(counterexample.required, plan.demand.dst)
+    right = required_text(counterexample.required, counterexample.result.format)
     values = table("after", "format", ">bits", ">value", rows=rows)
     return [indented(values), indented(Text(f"correct: {right}"))]
 
@@ -380,7 +290,7 @@ def chain_text(chain: Chain) -> str:
 
 
 @composed
-def block_lowering_text(lowering: BlockLowering, out: str | None) -> Iterator[RenderableType]:
+def block_lowering_text(lowering: LoweredBlocks, out: str | None) -> Iterator[RenderableType]:
     """Yield the report; `out` is the file with the first program."""
     answer = "no way" if not lowering.ways else f"{lowering.ways[0].kind} ({len(lowering.ways)} in all)"
     yield Text(f"{lowering.src} -> {lowering.format} on {lowering.target}: {answer}", style="bold")
@@ -396,8 +306,8 @@ def block_lowering_text(lowering: BlockLowering, out: str | None) -> Iterator[Re
         yield Text(f"program written to {out}; run it with: {run}")
 
 
-def _way(way: PlannedBlockWay, lowering: BlockLowering) -> Iterator[RenderableType]:
+def _way(way: BlockWay, lowering: LoweredBlocks) -> Iterator[RenderableType]:
     cycles = f"{way.cycles:,} cycles for {lowering.rows} x {lowering.cols} elements, loads and stores included"
     yield Text(f"{way.kind} by the rule {way.rule}: {', '.join(way.operations)}")
-    yield indented(Text(f"{cycles}: {way.cycles / (lowering.rows * lowering.cols):.3g} each"))
+    yield indented(Text(f"{cycles}: {way.cycles_per_element:.3g} each"))
     yield from (indented(Text(f"unlike castsim quantise: {difference}")) for difference in way.differs)

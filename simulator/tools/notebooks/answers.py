@@ -29,7 +29,7 @@ from castsim.tools import notebooks
 from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, AssessedRow, ErrorCurve
 from castsim.tools.accuracy.command import accuracy_page
 from castsim.tools.estimate.cast_estimates import Estimate, Estimates
-from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_totals
+from castsim.tools.lowering.conform import cast_text, cell_text, conform_totals
 from castsim.tools.lowering.conformance import Matrix
 from castsim.tools.lowering.demand import Verdict
 from castsim.tools.lowering.lowering_answers import Answer, setting_text
@@ -257,7 +257,7 @@ class ConformancePresentation(DrawnPresentation):
             "path": [" -> ".join(entry.path) for entry in entries],
             "instructions": [", ".join(entry.instructions) for entry in entries],
             "options": [setting_text(entry.settings) for entry in entries],
-            "method": [entry.method for entry in entries],
+            "method": [entry.method and entry.method.value for entry in entries],
             "proven": np.array([entry.proven for entry in entries], np.bool_),
             "cycles_per_element": numbers(entry.cycles_per_element for entry in entries),
             "answer": [cell_text(entry) for entry in entries],

@@ -142,7 +142,7 @@ def test_saturation_is_what_happens_under_the_options(
     assert row.saturation == words
     assert row.switchable == ("always" if words in ("on", "off") else "never")
     detail = pair_detail(chip, format_named(src), format_named(dst))
-    assert {each.in_force for each in detail.saturation if each.requested == "default"} == {words}
+    assert {each.in_force for each in detail.saturation_modes if each.requested == "default"} == {words}
     given = [f"--option={name}={value}" for name, value in options.items()]
     assert main(["cast", src, dst, "1", "--target", "a5", *given, "--json", "-"]) == 0
     assert {each["saturation"] for each in json.loads(capsys.readouterr().out)["results"]} == {words}

@@ -99,9 +99,10 @@ def test_published_deviations(pair, shape, formula, exact, reason):
 def test_sweep_counts_and_explains():
     found = sweep(ScratchAuditor(A2A3, "f32", "i16"), range(0, 301, 50), range(0, 129), range(8, 129, 8))
     assert found.shapes == 7 * sum(stride + 1 for stride in range(8, 129, 8))
-    assert found.explained and found.smaller == 0
-    assert set(found.reasons) == {"the last block is partly used", "no rows: nothing is issued"}
-    assert found.equal + sum(found.reasons.values()) == found.shapes
+    assert found.explained and found.formula_smaller == 0
+    reasons = {difference.reason: difference.shapes for difference in found.differences}
+    assert set(reasons) == {"the last block is partly used", "no rows: nothing is issued"}
+    assert found.equal_to_the_byte + sum(reasons.values()) == found.shapes
 
 
 @pytest.mark.parametrize("strides", [None, range(8, 65, 4), range(9, 10)])

@@ -12,7 +12,7 @@ import sys
 
 from kit.paths import ROOT
 
-from castsim.tools.lowering.conform_report import cast_text, cell_text
+from castsim.tools.lowering.conform import cast_text, cell_text
 from castsim.tools.lowering.conformance import ConformanceEntry, Matrix, conform
 from castsim.tools.lowering.planner import PlanKind
 

@@ -17,7 +17,7 @@ from tools.lowering import cast_catalogue, conformance_record
 
 from castsim.__main__ import main
 from castsim.targets.loader import TileTarget, load_specification, load_target, target_names
-from castsim.tools.lowering.conform_report import cast_text, cell_text
+from castsim.tools.lowering.conform import cast_text, cell_text
 from castsim.tools.lowering.conformance import Cell, conform, legal_casts, settle_cell
 from castsim.tools.lowering.demand import CastRequest, Verdict
 from castsim.tools.lowering.lowering_answers import answer, changed
