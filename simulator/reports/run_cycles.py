@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -16,7 +15,7 @@ from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.documents import ABSENT, Document, Keys, says
-from castsim.reports.launches import InstructionLaunches, LineLaunches, written_launches
+from castsim.reports.launches import Launches, LaunchLine, written_launches
 from castsim.reports.numbers import (
     CAUSE_COLOURS,
     CLOCKS,
@@ -476,40 +475,6 @@ LINES = ReportSection(_lines_text, LinesKeys, of_time=True, brief=_brief_lines)
 _LAUNCH_LEGEND = "cycles: each cycle of the launch counts once; waits for: the longest wait of an execution"
 
 
-class Wait(Keys):
-    """Total waits of a line's executions for one cause."""
-
-    cause: CauseName = says("The cause.")
-    cycles: Annotated[float, ("unit", "cycles")]
-    """Cycles of waiting; waits overlap."""
-    for_line: Line | None = says("The line that computes the awaited value; null if it is not a single line.", "number")
-    for_op: str | None = says("The instruction of that line; null if it is not a single line.", "text")
-
-
-class LaunchLine(Keys):
-    """One line of a launch."""
-
-    line: Line | None = says(of="number")
-    """Line of the source, or number in the kernel of a tile operation; null for cycles of the launch itself."""
-    op: str = says("The instruction.", "text")
-    executions: int = says("Number of executions.")
-    cycles: Cycles = says("Cycles of the launches that are attributed to it.")
-    causes: dict[CauseName, Cycles] = says("Cycles by cause.")
-    waits: list[Wait] = says("Waits of its executions, longest first.")
-
-
-class Launches(Keys):
-    """All launches of one source instruction; for a tile operation, the first."""
-
-    line: Line = says("Line of the source.")
-    op: str = says("The instruction.", "text")
-    pipe: str = says("Its pipe.")
-    executions: int = says("Number of launches.")
-    cycles: Cycles = says("Total cycles of the lines.")
-    pipe_cycles: Cycles = says("The engine's count of their cycles.")
-    lines: list[LaunchLine] = says("The lines.")
-
-
 class LaunchesKeys(Keys):
     """Keys of the launches."""
 
@@ -517,7 +482,7 @@ class LaunchesKeys(Keys):
     """Launches of vector instructions in the program."""
 
 
-def _written(report: RunReport) -> Sequence[InstructionLaunches]:
+def _written(report: RunReport) -> Sequence[Launches]:
     loaded = report.result.loaded
     return () if report.result.untimed else written_launches(loaded.tree, loaded.target)
 
@@ -533,23 +498,23 @@ def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-def launch_table(launches: InstructionLaunches, numbered: str = "line") -> Table:
+def launch_table(launches: Launches, numbered: str = "line") -> Table:
     """Return the lines of launches as a table; `numbered` is the heading of their numbers."""
     grid = table(f">{numbered}", "instruction", ">times", ">cycles", "by cause", "waits for")
     for line in launches.lines:
         causes = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in line.causes.items())
-        number = "" if line.number is None else str(line.number)
+        number = "" if line.line is None else str(line.line)
         counts = (grouped(line.executions), grouped(line.cycles))
-        grid.add_row(number, line.text, *counts, causes, _waits(line, numbered))
+        grid.add_row(number, line.op, *counts, causes, _waits(line, numbered))
     return grid
 
 
-def _waits(line: LineLaunches, numbered: str) -> str:
+def _waits(line: LaunchLine, numbered: str) -> str:
     """Return the longest wait of a line in words, empty if it has none."""
     if not line.waits:
         return ""
     most = line.waits[0]
-    behind = "" if most.number is None else f" of {numbered} {most.number}"
+    behind = "" if most.for_line is None else f" of {numbered} {most.for_line}"
     return f"{most.cause}{behind}, {most.cycles / max(1, line.executions):,.1f} each"
 
 

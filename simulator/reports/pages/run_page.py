@@ -253,9 +253,9 @@ def _costs(result: Result) -> dict[int, _Cost]:
 def _add_launches(result: Result, costs: dict[int, _Cost]) -> None:
     for launches in written_launches(result.loaded.tree, result.loaded.target):
         for line in launches.lines:
-            if line.number is None or line.number == launches.line:
+            if line.line is None or line.line == launches.line:
                 continue
-            cost = costs.setdefault(line.number, _Cost())
+            cost = costs.setdefault(line.line, _Cost())
             cost.executions += line.executions
             cost.inside += line.cycles
             cost.add("", line.causes)

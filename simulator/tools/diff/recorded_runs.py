@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from types import SimpleNamespace, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
 from castsim.isa.errors import ReadError, Span
 from castsim.reports.documents import Keys, keys_of
-from castsim.reports.run_cycles import Launches, LaunchLine, Pipe
+from castsim.reports.launches import Launches, LaunchLine
+from castsim.reports.run_cycles import Pipe
 from castsim.reports.run_findings import Run
 from castsim.reports.sections.kernel import Kernel, KernelLine
 
@@ -125,9 +126,9 @@ def _value(hint: Any, value: Any, place: str) -> Any:
         return _value(arguments[0], value, place)
     if origin in (Union, UnionType):
         return None if value is None else _value(arguments[0], value, place)
-    if origin is list and isinstance(value, list):
+    if origin in (list, Sequence) and isinstance(value, list):
         return [_value(arguments[0], item, f"{place}.{number}") for number, item in enumerate(value)]
-    if origin is dict and isinstance(value, Mapping):
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
         return {key: _value(arguments[1], item, f"{place}.{key}") for key, item in value.items()}
     if origin is None and issubclass(hint, Keys):
         return _object(hint, value, f"{place}.")
@@ -139,4 +140,4 @@ def _value(hint: Any, value: Any, place: str) -> Any:
 
 
 _BEYOND = 1 << 63
-_KINDS = {int: "count", float: "number", list: "list", dict: "object"}
+_KINDS = {int: "count", float: "number", list: "list", Sequence: "list", dict: "object", Mapping: "object"}
