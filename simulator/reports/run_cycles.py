@@ -28,34 +28,14 @@ from castsim.reports.numbers import (
     present_causes,
 )
 from castsim.reports.run_report import ReportSection, RunReport
-from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
+from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Seconds
 from castsim.reports.terminal import indented, table
-from castsim.running.cycle_evidence import Standing
+from castsim.running.cycle_evidence import CycleInterval, Sensitivity, Share
 from castsim.running.languages import FRAGMENT_NAME
+from castsim.running.lifted_limits import LiftedLimit, LineCost
 from castsim.running.program_runs import Result, SourceLine, listed
 from castsim.targets.dataflow import APART
-from castsim.targets.description import SourceKind, Status
-
-
-class RestShare(Keys):
-    """Cycles with one kind of evidence."""
-
-    basis: SourceKind
-    """Source of the figures that these cycles were compared with, or else the weakest of their facts."""
-    standing: Standing
-    """Kind of comparison: with held-out rows, with fitted rows, or none."""
-    cycles: Cycles = says("Number of these cycles.")
-    operations: list[str] = says("The operations that take them, largest first.")
-
-
-class IntervalEntry(Keys):
-    """Range of measured cycles, from the errors of held-out rows."""
-
-    share: int = says("Percentage of cases in the interval.")
-    covered: Cycles = says("The cycles covered by the interval: those of kinds of operations with measured rows.")
-    low: Cycles = says("Lower end of the interval.")
-    high: Cycles = says("Upper end of the interval.")
-    rows: int = says("Number of measured rows.")
+from castsim.targets.description import Status
 
 
 class HeadKeys(Keys):
@@ -246,19 +226,6 @@ class Pipe(Keys):
     )
 
 
-class LostMost(Keys):
-    """The line that costs most cycles."""
-
-    line: Line = says("Line of the source.", "instruction.span.line")
-    op: str = says("Its instruction.", "instruction.name")
-    pipe: str = says("Its pipe.", "instruction.pipe")
-    inserted: bool = says("Whether castsim inserted it for synchronisation.", "instruction.inserted")
-    lost_cycles: Cycles = says(of="cycles")
-    """Cycles that the run saves without the line; for a very long run, the sum of `causes`."""
-    cause: CauseName = says("The largest cause among `causes`.")
-    causes: dict[CauseName, Cycles] = says("Cycles of its pipe for all its executions, by cause.")
-
-
 class Link(Keys):
     """A result and its consumer, in a program of bundles."""
 
@@ -314,7 +281,7 @@ class PipesKeys(Keys):
     """Keys of the pipes."""
 
     pipes: dict[Name, Pipe] | None = says("The pipes by name.", "result.pipes")
-    lost_most: LostMost | None = says("The line with most cycles; null if no line has any.", "costliest")
+    lost_most: LineCost | None = says("The line with most cycles; null if no line has any.", "costliest")
     latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
     """The chain of dependences that limits a program of bundles; null if its latencies limit nothing."""
     lower_bound: BoundEntry | None = says("The lower bound for a program of bundles.", of=_least, optional=True)
@@ -524,23 +491,10 @@ LAUNCHES = ReportSection(_launches_text, LaunchesKeys, of_time=True)
 # What lifting the limits of the target would gain.
 
 
-class Gain(Keys):
-    """Cycles gained by lifting a limit of the target."""
-
-    name: str = says("The limit.")
-    title: str = says("Effect of lifting the limit.")
-    facts: dict[Name, Scalar] = says("The facts that lifting it changes, by path.")
-    total_cycles: Cycles = says("Cycles of the run without the limit.", "cycles")
-    gained_cycles: Cycles = says("Cycles saved; negative if there are more cycles.", "gained")
-    reason: str | None = says(
-        "The reason for additional cycles, if there are any; else null.", lambda gain: gain.reason or None
-    )
-
-
 class WhatIfKeys(Keys):
     """Keys of the lifted limits."""
 
-    what_if: list[Gain] | None = says(
+    what_if: list[LiftedLimit] | None = says(
         "With `--what-if`: the cycles that lifting each limit saves.",
         lambda report: report.gains or ABSENT,
         optional=True,
@@ -579,24 +533,14 @@ WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_ti
 # What the cycles of a run rest on, and the facts that no document states, by weight where it was computed.
 
 
-class SensitivityEntry(Keys):
-    """The weight of a number in a fact."""
-
-    fact: str = says("Its path in the description.")
-    status: Status = says("Evidence for the fact.")
-    value: float = says("Value of the fact.")
-    less: int = says("Change in cycles if it is 10 percent lower.")
-    more: int = says("Change in cycles if it is 10 percent higher.")
-
-
 class TrustEntry(Keys):
     """Evidence for the cycles."""
 
-    shares: list[RestShare] = says("All cycles by evidence; they add up to the total.", "trust.shares")
-    interval: IntervalEntry | None = says(
+    shares: list[Share] = says("All cycles by evidence; they add up to the total.", "trust.shares")
+    interval: CycleInterval | None = says(
         "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
     )
-    sensitivities: list[SensitivityEntry] | None
+    sensitivities: list[Sensitivity] | None
     """Numbers of facts by weight, largest first; null if the program is too long to repeat without `--facts`."""
     clock_status: Status = says("Evidence for the clock that gives seconds.", "result.loaded.target.frequency.status")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from math import isfinite, prod
@@ -15,10 +15,9 @@ from castsim.execution.interpreter.memory import Origin, ReadElement
 from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree
-from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.reports.documents import ABSENT, Document, Keys, says
+from castsim.reports.documents import ABSENT, Keys, record, says
 from castsim.reports.numbers import grouped, lines_named
 from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, UndefinedOutput
 from castsim.reports.schemas.keys import Column, Cycles, Elements, ErrorEntry, Line, Output, Value
@@ -111,7 +110,7 @@ OUTPUTS = ReportSection(_outputs_text, OutputsKeys, options=("--out", "--partial
 OUTCOMES = tuple(each.value for each in Outcome if each is not Outcome.EXACT)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CastLine(Keys):
     """Effects of an instruction's casts on their numbers, all executions together; all other numbers are exact.
     For vector instructions and TPC code: effects of a line's conversions between the same formats, in active lanes.
@@ -124,8 +123,7 @@ class CastLine(Keys):
     elements: Elements = says("Number of cast values.")
     rounded: Elements = says("Number of values within the range of the destination that were rounded.")
     clamped: Elements = says("Number of values outside the range that became its end.")
-    wrapped: Elements = says()
-    """Count of numbers beyond the range that became another number, usually by their low bits."""
+    wrapped: Elements = says("Count of numbers beyond the range that became another number, usually by their low bits.")
     overflow: Elements = says("Number of values that became infinity, or NaN.")
     nan: Elements = says("Number of NaN values that became a number.")
 
@@ -202,7 +200,7 @@ CASTS = ReportSection(_casts_text, CastsKeys, brief=_brief_casts)
 # Which vector operations of a program have no published cycles, and whose values are not claimed to be bit-exact.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operation(Keys):
     """A vector operation on one element type."""
 
@@ -331,14 +329,15 @@ OPAQUE = ReportSection(_opaque_text, OpaqueKeys, options=("--opaque",), brief=_o
 # The options that decide results of a program, as its text leaves them open: the assembler's version, the back end.
 
 
+@record
 class ChoiceEntry(Keys):
     """An option that decides results which the text leaves open."""
 
     option: str = says("Name of the option.")
     value: str = says("Its value in this run.")
-    legal: list[str] = says("The possible values.")
+    legal: Sequence[str] = says("The possible values.")
     effect: str = says("The effect of the value.")
-    lines: list[Line] = says("The lines of the source that it affects.")
+    lines: Sequence[Line] = says("The lines of the source that it affects.")
 
 
 class ChoicesKeys(Keys):
@@ -346,46 +345,42 @@ class ChoicesKeys(Keys):
 
     choices: list[ChoiceEntry] = says(
         "The options that affect the results, if there are any.",
-        lambda report: _chosen(report) or ABSENT,
+        lambda report: _choices(report) or ABSENT,
         optional=True,
     )
 
 
-def _chosen(report: RunReport) -> list[Document]:
-    options = report.result.loaded.target.options
+def _choices(report: RunReport) -> list[ChoiceEntry]:
+    """Return every choice with the source lines that it affects, in the order of the walk."""
+    loaded = report.result.loaded
+    lines: dict[ProgramChoice, set[int]] = {}
+    for choice, span in loaded.executed.choices:
+        lines.setdefault(choice, set()).add(span.line)
+    legal = {choice: [str(value) for value in loaded.target.options[choice.option].legal] for choice in lines}
     return [
-        ChoiceEntry.of(choice, legal=[str(value) for value in options[choice.option].legal], lines=lines)
-        for choice, lines in _effects(report).items()
+        ChoiceEntry(choice.option, choice.value, legal[choice], choice.effect, sorted(own))
+        for choice, own in lines.items()
     ]
 
 
 def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    effects = _effects(report)
-    if not effects:
-        return
-    yield Text("results depend on")
-    options = report.result.loaded.target.options
-    for option in dict.fromkeys(choice.option for choice in effects):
-        own = {choice: lines for choice, lines in effects.items() if choice.option == option}
-        value = next(iter(own)).value
-        others = ", ".join(str(legal_value) for legal_value in options[option].legal if str(legal_value) != value)
+    by_option: dict[str, list[ChoiceEntry]] = {}
+    for choice in _choices(report):
+        by_option.setdefault(choice.option, []).append(choice)
+    if by_option:
+        yield Text("results depend on")
+    for option, choices in by_option.items():
+        value = choices[0].value
+        others = ", ".join(legal_value for legal_value in choices[0].legal if legal_value != value)
         yield indented(Text(f"{option} = {value} (also {others}: --{option})"))
-        for choice, lines in own.items():
-            yield indented(indented(Text(f"{lines_named(lines)}: {choice.effect}")))
-
-
-def _effects(report: RunReport) -> dict[ProgramChoice, tuple[int, ...]]:
-    """Return every choice with the source lines that it affects, in the order of the walk."""
-    effects: dict[ProgramChoice, dict[int, None]] = {}
-    for choice, span in report.result.loaded.executed.choices:
-        effects.setdefault(choice, {})[span.line] = None
-    return {choice: tuple(sorted(lines)) for choice, lines in effects.items()}
+        for choice in choices:
+            yield indented(indented(Text(f"{lines_named(choice.lines)}: {choice.effect}")))
 
 
 def _brief_choices(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    if values := {choice.option: choice.value for choice in _effects(report)}:
+    if values := {choice.option: choice.value for choice in _choices(report)}:
         yield Text(f"results depend on {', '.join(f'--{option} {value}' for option, value in values.items())}")
 
 

@@ -16,7 +16,7 @@ from castsim.execution.tree import BufferUse, buffer_use
 from castsim.files import file_names
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Codes
-from castsim.reports.documents import Keys, says
+from castsim.reports.documents import Keys, record, says
 from castsim.reports.numbers import doubtful_facts
 from castsim.reports.schemas.keys import Elements, FactEntry, Output
 from castsim.running.cycle_evidence import Sensitivity, Trust, trust_of
@@ -33,21 +33,22 @@ if TYPE_CHECKING:
     from castsim.running.lifted_limits import LiftedLimit
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartialOutput(Keys):
     """An output with elements that are not computed."""
 
     name: str = says("Name of the argument.")
     file: str | None = says("Its `.npy` file; null if it was not written.")
-    computed_file: str | None = says()
-    """The `.npy` file with a mask of the computed elements; null if it was not written."""
+    computed_file: str | None = says(
+        "The `.npy` file with a mask of the computed elements; null if it was not written."
+    )
     format: str = says("Name of its format.")
     shape: list[Elements] = says("Extent of each dimension.")
     elements: Elements = says("Number of elements that are not computed.")
     first: list[int] = says("Index of the first of these elements.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UndefinedOutput(Keys):
     """An output that depends in part on buffer bytes that nothing wrote; they count as 0."""
 
