@@ -14,7 +14,7 @@ from rich.text import Text
 from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.reports.documents import ABSENT, Document, Keys, says
+from castsim.reports.documents import Document, Keys, says
 from castsim.reports.launches import Launches, LaunchLine, written_launches
 from castsim.reports.numbers import (
     CAUSE_COLOURS,
@@ -28,43 +28,13 @@ from castsim.reports.numbers import (
     present_causes,
 )
 from castsim.reports.run_report import ReportSection, RunReport
-from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Seconds
+from castsim.reports.schemas.keys import CauseName, Cycles, Line
 from castsim.reports.terminal import indented, table
 from castsim.running.cycle_evidence import CycleInterval, Sensitivity, Share
 from castsim.running.languages import FRAGMENT_NAME
-from castsim.running.lifted_limits import LiftedLimit, LineCost
 from castsim.running.program_runs import Result, SourceLine, listed
 from castsim.targets.dataflow import APART
 from castsim.targets.description import Status
-
-
-class HeadKeys(Keys):
-    """Keys of the answer."""
-
-    program: str = says("The file.", "result.loaded.file")
-    entry: str | None = says("The function; null if there is none.", "result.loaded.entry")
-    target: str = says("Name of the target.", "result.loaded.target")
-    engine: str | None = says("The engine: `fast` or `event`.", lambda report: _timed(report, report.result.engine))
-    total_cycles: Cycles | None = says("Cycles of the run.", lambda report: _timed(report, report.result.timing.total))
-    seconds: Seconds | None = says(
-        "Time of the run at the target's frequency.", lambda report: _timed(report, report.seconds)
-    )
-    launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
-    """Cycles of a kernel's launch and end, which belong to no pipe; null if unknown."""
-    tile_placement: str = says(of=lambda report: report.result.loaded.executed.placement or ABSENT, optional=True)
-    """Placement of tiles without addresses in the buffer, if there are any: apart, partly apart or consecutive."""
-    untimed: str = says(
-        "The reason why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True
-    )
-
-
-def _timed(report: RunReport, value: object) -> object:
-    """Return a value, None if no cycles are modelled."""
-    return None if report.result.untimed else value
-
-
-def _or_absent(value: object) -> object:
-    return ABSENT if value is None else value
 
 
 def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -98,7 +68,7 @@ def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def headline(report: RunReport) -> Iterator[str]:
     """Yield the largest costs: a launch longer than all pipes, the limiting pipe or latency, the costliest line."""
-    limiter, latencies, launch = report.limiter, report.latencies, _launch(report)
+    limiter, latencies, launch = report.limiter, report.latencies, launch_cycles(report)
     if launch is not None and launch > report.result.cycles:
         pipes = grouped(report.result.cycles)
         yield f"The launch takes longest: about {grouped(launch)} cycles, against {pipes} in the pipes"
@@ -115,7 +85,7 @@ def headline(report: RunReport) -> Iterator[str]:
 
 def _launch_sentence(report: RunReport) -> str:
     """Return the time of launch and end, '' if it is unknown or already in the headline."""
-    launch, interval = _launch(report), _interval(report)
+    launch, interval = launch_cycles(report), _interval(report)
     if launch is None:
         return ""
     adds = f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
@@ -182,16 +152,16 @@ def _next(report: RunReport, width: int) -> Iterator[Text]:
         yield _command(("run", *report.command, *timing, "--what-if", limit or "all"), width)
 
 
-def _launch(report: RunReport) -> int | None:
-    """Return the cycles of a kernel outside its pipes, None if they are unknown."""
+def launch_cycles(report: RunReport) -> int | None:
+    """Return the cycles of a kernel outside its pipes, None if they are unknown or no cycles are modelled."""
     loaded = report.result.loaded
-    if (launch := loaded.target.kernel_launch) is None:
+    if (launch := loaded.target.kernel_launch) is None or report.result.untimed:
         return None
     operations = (VECTOR_OPERATIONS.get(instruction.mnemonic) for instruction in loaded.tree.instructions)
     return launch.of(operation.kind for operation in operations if operation is not None)
 
 
-HEAD = ReportSection(_head_text, HeadKeys, brief=_head_text)
+HEAD = ReportSection(_head_text, brief=_head_text)
 HEADLINE = ReportSection(_headline_text, of_time=True, brief=_headline_text)
 
 
@@ -268,25 +238,6 @@ class BoundEntry(Keys):
     loop: LoopEntry | None = says("The loop with most issued bundles; null without loops.")
 
 
-def _least(report: RunReport) -> object:
-    return ABSENT if report.latencies is None else report.latencies.least
-
-
-def _binding(report: RunReport) -> object:
-    latencies = report.latencies
-    return ABSENT if latencies is None else latencies if latencies.binds else None
-
-
-class PipesKeys(Keys):
-    """Keys of the pipes."""
-
-    pipes: dict[Name, Pipe] | None = says("The pipes by name.", "result.pipes")
-    lost_most: LineCost | None = says("The line with most cycles; null if no line has any.", "costliest")
-    latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
-    """The chain of dependences that limits a program of bundles; null if its latencies limit nothing."""
-    lower_bound: BoundEntry | None = says("The lower bound for a program of bundles.", of=_least, optional=True)
-
-
 def _pipes_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     yield _pipe_table(report)
@@ -314,7 +265,7 @@ def _cell(cycles: int, total: int | None) -> str:
     return f"{grouped(cycles)} {'' if total is None else share(cycles, total):>7}"
 
 
-PIPES = ReportSection(_pipes_text, PipesKeys, of_time=True)
+PIPES = ReportSection(_pipes_text, of_time=True)
 
 
 # The executions of every source line: in JSON one by one, in the text added up.
@@ -341,15 +292,7 @@ class Instruction(Keys):
     last_end_cycle: Cycles = says("Cycle after the last execution; beside `executions`.", optional=True)
 
 
-class LinesKeys(Keys):
-    """Keys of the executions."""
-
-    instructions: list[Instruction] | None = says(
-        "All executions, in program order.", lambda report: _instructions(report.result)
-    )
-
-
-def _instructions(result: Result) -> list[Document]:
+def instruction_entries(result: Result) -> list[Document]:
     """Return one entry per execution in program order, filtered by `listed`.
 
     In very long runs, one entry represents all copies that an engine has skipped.
@@ -434,7 +377,7 @@ def _line_table(report: RunReport, shown: Sequence[SourceLine], width: int, *, s
     return lines
 
 
-LINES = ReportSection(_lines_text, LinesKeys, of_time=True, brief=_brief_lines)
+LINES = ReportSection(_lines_text, of_time=True, brief=_brief_lines)
 
 
 # Inside of the launches of a program of vector instructions: the cycles of every line.
@@ -442,22 +385,15 @@ LINES = ReportSection(_lines_text, LinesKeys, of_time=True, brief=_brief_lines)
 _LAUNCH_LEGEND = "cycles: each cycle of the launch counts once; waits for: the longest wait of an execution"
 
 
-class LaunchesKeys(Keys):
-    """Keys of the launches."""
-
-    launches: list[Launches] = says(of=lambda report: _written(report) or ABSENT, optional=True)
-    """Launches of vector instructions in the program."""
-
-
-def _written(report: RunReport) -> Sequence[Launches]:
+def launches_of(report: RunReport) -> Sequence[Launches]:
+    """Return the launches of vector instructions that are written in the program."""
     loaded = report.result.loaded
     return () if report.result.untimed else written_launches(loaded.tree, loaded.target)
 
 
 def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    loaded = report.result.loaded
-    for launches in written_launches(loaded.tree, loaded.target):
+    for launches in launches_of(report):
         times = f"{grouped(launches.executions)} launch{'es' * (launches.executions != 1)}"
         yield Text(f"inside line {launches.line}: {times}, {grouped(launches.cycles)} cycles")
         yield launch_table(launches)
@@ -485,20 +421,10 @@ def _waits(line: LaunchLine, numbered: str) -> str:
     return f"{most.cause}{behind}, {most.cycles / max(1, line.executions):,.1f} each"
 
 
-LAUNCHES = ReportSection(_launches_text, LaunchesKeys, of_time=True)
+LAUNCHES = ReportSection(_launches_text, of_time=True)
 
 
 # What lifting the limits of the target would gain.
-
-
-class WhatIfKeys(Keys):
-    """Keys of the lifted limits."""
-
-    what_if: list[LiftedLimit] | None = says(
-        "With `--what-if`: the cycles that lifting each limit saves.",
-        lambda report: report.gains or ABSENT,
-        optional=True,
-    )
 
 
 def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -527,7 +453,7 @@ def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text()
 
 
-WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_time=True, brief=_what_if_text)
+WHAT_IF = ReportSection(_what_if_text, options=("--what-if",), of_time=True, brief=_what_if_text)
 
 
 # What the cycles of a run rest on, and the facts that no document states, by weight where it was computed.
@@ -543,14 +469,6 @@ class TrustEntry(Keys):
     sensitivities: list[Sensitivity] | None
     """Numbers of facts by weight, largest first; null if the program is too long to repeat without `--facts`."""
     clock_status: Status = says("Evidence for the clock that gives seconds.", "result.loaded.target.frequency.status")
-
-
-class FactsKeys(Keys):
-    """Keys of the facts and the other evidence for the cycles."""
-
-    facts_assumed: list[FactEntry] | None = says(of="facts")
-    """The undocumented facts that the run uses, by weight where it is known."""
-    trust: TrustEntry | None = says("Evidence for the cycles.", lambda report: report)
 
 
 def _facts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -583,7 +501,7 @@ def counted_facts(report: RunReport) -> str:
     return f"{count} undocumented fact{'s' * (count != 1)}"
 
 
-FACTS = ReportSection(_facts_text, FactsKeys, options=("--facts",), of_time=True, brief=_brief_facts)
+FACTS = ReportSection(_facts_text, options=("--facts",), of_time=True, brief=_brief_facts)
 
 
 # Which bytes of each buffer were touched.

@@ -17,31 +17,14 @@ from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.reports.documents import ABSENT, Keys, record, says
+from castsim.reports.documents import Keys, record, says
 from castsim.reports.numbers import grouped, lines_named
-from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, UndefinedOutput
-from castsim.reports.schemas.keys import Column, Cycles, Elements, ErrorEntry, Line, Output, Value
+from castsim.reports.run_report import PartialOutput, ReportSection, RunReport
+from castsim.reports.schemas.keys import Column, Cycles, Elements, Line, Output, Value
 from castsim.reports.terminal import indented, table
 from castsim.running.cycle_evidence import OperationKindWork, differs_from_shipped, facts_behind
 from castsim.running.program_runs import OpaqueUse
 from castsim.targets.loader import Target, TileTarget, measured_operation
-
-
-class OutputsKeys(Keys):
-    """Keys of the outputs."""
-
-    outputs: list[Output] = says("The output arrays.")
-    outputs_not_computed: list[PartialOutput] = says(of=lambda report: report.partial or ABSENT, optional=True)
-    """Outputs that are not fully computed, if there are any."""
-    outputs_undefined: list[UndefinedOutput] = says(of=lambda report: report.undefined or ABSENT, optional=True)
-    """Outputs that depend in part on unwritten memory, if there are any."""
-    printed: list[str] = says(
-        "The printed lines of a kernel in C, with file and line, if there are any.",
-        lambda report: report.result.loaded.printed or ABSENT,
-        optional=True,
-    )
-    errors: list[ErrorEntry] = says(optional=True)
-    """Reasons why a completed run fails: races, outputs that are not computed."""
 
 
 def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -102,7 +85,7 @@ def _partial(output: PartialOutput) -> Iterator[RenderableType]:
         yield indented(Text(f"written to {output.file}, with 0 for these; {output.computed_file} marks them"))
 
 
-OUTPUTS = ReportSection(_outputs_text, OutputsKeys, options=("--out", "--partial"), brief=_brief_outputs)
+OUTPUTS = ReportSection(_outputs_text, options=("--out", "--partial"), brief=_brief_outputs)
 
 
 # What casts did to their numbers: how many were rounded, clamped, wrapped, overflowed.
@@ -136,13 +119,6 @@ def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
 def _line(cast_place: CastPlace, counts: Outcomes) -> CastLine:
     numbers = (counts.elements, counts.rounded, counts.clamped, counts.wrapped, counts.overflow, counts.nan)
     return CastLine(cast_place.line, cast_place.op, cast_place.src, cast_place.dst, *numbers)
-
-
-class CastsKeys(Keys):
-    """Keys of the casts."""
-
-    casts: list[CastLine] = says(of=lambda report: cast_lines(report) or ABSENT, optional=True)
-    """Effects of the casts on their numbers, by instruction, if values were computed."""
 
 
 def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -194,7 +170,7 @@ def _number(count: int) -> str:
     return grouped(count) if count else ""
 
 
-CASTS = ReportSection(_casts_text, CastsKeys, brief=_brief_casts)
+CASTS = ReportSection(_casts_text, brief=_brief_casts)
 
 
 # Which vector operations of a program have no published cycles, and whose values are not claimed to be bit-exact.
@@ -221,14 +197,8 @@ def operation_notes(tree: Tree, target: Target, timing: Timing) -> tuple[Operati
     return tuple(_note(target, mnemonic, element, tree, timing) for mnemonic, element in sorted(operations))
 
 
-class OperationsKeys(Keys):
-    """Keys of the vector operations."""
-
-    operations: list[Operation] = says(of=lambda report: _noted(report) or ABSENT, optional=True)
-    """The vector operations of a tile program, if it has any."""
-
-
-def _noted(report: RunReport) -> tuple[Operation, ...]:
+def noted_operations(report: RunReport) -> tuple[Operation, ...]:
+    """Return the notes on the vector operations of a run."""
     result = report.result
     return operation_notes(result.loaded.tree, result.loaded.target, result.timing)
 
@@ -236,7 +206,7 @@ def _noted(report: RunReport) -> tuple[Operation, ...]:
 def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     """Yield the operations whose cycles are not validated or whose values may not be bit-exact."""
     del width
-    notes = _noted(report)
+    notes = noted_operations(report)
     doubtful = [f"{note.op} {note.element}" for note in notes if not note.validated]
     if doubtful:
         yield Text(f"cycles not validated (none published): {', '.join(doubtful)}")
@@ -250,7 +220,7 @@ def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def _brief_operations(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    if inexact := [f"{note.op} {note.element}" for note in _noted(report) if note.not_bit_exact is not None]:
+    if inexact := [f"{note.op} {note.element}" for note in noted_operations(report) if note.not_bit_exact is not None]:
         yield Text(f"values may not be bit-exact: {', '.join(inexact)}")
 
 
@@ -267,7 +237,7 @@ def _note(target: TileTarget, mnemonic: str, element: str, tree: Tree, timing: T
     return Operation(mnemonic, element, validated, rule.approximate if doubtful else None)
 
 
-OPERATIONS = ReportSection(_operations_text, OperationsKeys, brief=_brief_operations)
+OPERATIONS = ReportSection(_operations_text, brief=_brief_operations)
 
 
 # Operations that placeholders stand in for, and how much of the time rests on them.
@@ -288,14 +258,6 @@ class Placeholders(Keys):
     operations: list[PlaceholderUse] = says("The operations.", "uses")
     cycles_resting_on_them: Cycles = says("Cycles of the total that depend on them.", "resting")
     cycles_without_them: Cycles = says("The total if their duration were zero.", "without")
-
-
-class OpaqueKeys(Keys):
-    """Keys of the placeholders."""
-
-    placeholders: Placeholders = says(
-        "The opaque operations, if there are any.", lambda report: report.result.placeholders or ABSENT, optional=True
-    )
 
 
 def _opaque_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -323,7 +285,7 @@ def _placeholder_line(use: OpaqueUse) -> str:
     return f"{use.name} on {use.pipe}, {times}, {grouped(use.cycles)} cycles each"
 
 
-OPAQUE = ReportSection(_opaque_text, OpaqueKeys, options=("--opaque",), brief=_opaque_text)
+OPAQUE = ReportSection(_opaque_text, options=("--opaque",), brief=_opaque_text)
 
 
 # The options that decide results of a program, as its text leaves them open: the assembler's version, the back end.
@@ -340,17 +302,7 @@ class ChoiceEntry(Keys):
     lines: Sequence[Line] = says("The lines of the source that it affects.")
 
 
-class ChoicesKeys(Keys):
-    """Keys of the choices."""
-
-    choices: list[ChoiceEntry] = says(
-        "The options that affect the results, if there are any.",
-        lambda report: _choices(report) or ABSENT,
-        optional=True,
-    )
-
-
-def _choices(report: RunReport) -> list[ChoiceEntry]:
+def choices_of(report: RunReport) -> list[ChoiceEntry]:
     """Return every choice with the source lines that it affects, in the order of the walk."""
     loaded = report.result.loaded
     lines: dict[ProgramChoice, set[int]] = {}
@@ -366,7 +318,7 @@ def _choices(report: RunReport) -> list[ChoiceEntry]:
 def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     by_option: dict[str, list[ChoiceEntry]] = {}
-    for choice in _choices(report):
+    for choice in choices_of(report):
         by_option.setdefault(choice.option, []).append(choice)
     if by_option:
         yield Text("results depend on")
@@ -380,11 +332,11 @@ def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def _brief_choices(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    if values := {choice.option: choice.value for choice in _choices(report)}:
+    if values := {choice.option: choice.value for choice in choices_of(report)}:
         yield Text(f"results depend on {', '.join(f'--{option} {value}' for option, value in values.items())}")
 
 
-CHOICES = ReportSection(_choices_text, ChoicesKeys, brief=_brief_choices)
+CHOICES = ReportSection(_choices_text, brief=_brief_choices)
 
 
 # The reads of memory on which the path of a program rests, or an address, or an extent.
@@ -408,15 +360,6 @@ class Read(Keys):
     column: Column = says("Column of the read.", "span.column")
     value: Value = says("The value.", lambda read: _finite(read.value))
     origin: Origin = says("Origin of the value.")
-
-
-class PathKeys(Keys):
-    """Keys of the path."""
-
-    path_decided_by: list[Read] = says(
-        of=lambda report: report.result.loaded.executed.decided_by or ABSENT, optional=True
-    )
-    """The reads that decide the path, if there are any."""
 
 
 def _finite(value: int | float) -> int | float | str:
@@ -447,4 +390,4 @@ def _read_line(reads: list[ReadElement]) -> str:
     return f"line {reads[0].span.line}: {values}{more} ({sources})"
 
 
-PATH = ReportSection(_path_text, PathKeys)
+PATH = ReportSection(_path_text)

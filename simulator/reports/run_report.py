@@ -216,7 +216,7 @@ def _first(marks: NDArray[np.bool_]) -> list[int]:
     return [int(index) for index in np.unravel_index(int(np.argmax(marks)), marks.shape)]
 
 
-# The contract of a report section: its keys, its text and its options, in one place.
+# The contract of a report section: its text, its options and, for a further report, its keys.
 
 Lines: TypeAlias = "Callable[[RunReport, int], Iterable[RenderableType]]"
 """Function that yields a section's lines for a terminal of some columns."""
@@ -231,10 +231,10 @@ def no_refusal(target: Target) -> None:
 class ReportSection:
     """A section of a run's report, the constant `SECTION` of a module in `castsim.reports.sections`.
 
-    `text` builds the section of a full report, `brief` its one-screen form (None: it has none). `keys`,
-    which it adds to the JSON document and its schema, take their values from the run; optional ones may be absent.
-    `options` are the `castsim run` options that enable it. Before anything runs, `refusal` gives the reason why it
-    does not apply to a target. A section `of_time` is empty, and its keys are null, if no cycles are modelled.
+    `text` builds the section of a full report, `brief` its one-screen form (None: it has none). `keys`, which a
+    further report adds to the JSON document and its schema, take their values from the run; optional ones may be
+    absent. `options` are the `castsim run` options that enable it. Before anything runs, `refusal` gives the reason
+    why it does not apply to a target. A section `of_time` is empty, and its keys are null, if no cycles are modelled.
     """
 
     text: Lines
