@@ -351,11 +351,7 @@ def summary_lines(report: RunReport) -> Iterator[Line]:
     first, *others = headline(report)
     yield Line(f"{time}. {first[:1].upper()}{first[1:]}.", "answer")
     yield from (Line(text, "strong") for text in others)
-    yield Line(_trust(report))
-
-
-def _trust(report: RunReport) -> str:
-    return f"Trust: {report.trust.sentence()}"
+    yield Line(f"Trust: {report.trust.sentence()}")
 
 
 def _time(report: RunReport) -> str:

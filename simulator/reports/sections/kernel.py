@@ -316,7 +316,10 @@ class LaunchesByCause(Launches):
 
 @record
 class Kernel(Keys):
-    """A whole kernel."""
+    """A whole kernel.
+
+    `total` are the cycles of the run.
+    """
 
     total: int = apart()
     lines: Sequence[KernelLine] = says("The lines of the source.")
