@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.machines.vliw.findings import LintFinding
+    from castsim.reports.cycle_evidence import Sensitivity
+    from castsim.reports.lifted_limits import LiftedLimit
     from castsim.reports.schemas.keys import Entry
     from castsim.reports.views.timeline import Timeline
-    from castsim.running.cycle_evidence import Sensitivity
-    from castsim.running.lifted_limits import LiftedLimit
     from castsim.running.program_runs import Result
 
 
@@ -197,7 +197,7 @@ def run_source(
     findings = _lint(loaded) if outputs.lint else None
     limits: tuple[str, ...] = ()
     if outputs.what_if is not None:
-        from castsim.running.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
+        from castsim.reports.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
 
         limits = limits_asked_for(loaded.target, [name.strip() for name in outputs.what_if.split(",")])
     folder = output_folder(outputs.out)
@@ -324,12 +324,12 @@ def _simulate(
         timeline = timeline_of(outputs, result, config.engine, progress)
         weights = None
         if not result.untimed and not config.is_read_once and (outputs.facts or outputs.json or outputs.html):
-            from castsim.running.cycle_evidence import weights_of  # noqa: PLC0415 - few runs are timed again
+            from castsim.reports.cycle_evidence import weights_of  # noqa: PLC0415 - few runs are timed again
 
             weights = weights_of(result, loaded.target, requested=outputs.facts)
         if not limits:
             return result, (), timeline, weights
-        from castsim.running.lifted_limits import gains  # noqa: PLC0415 - few runs lift limits
+        from castsim.reports.lifted_limits import gains  # noqa: PLC0415 - few runs lift limits
 
         again = replace(config, timing_only=True, races=IGNORE)
         lifted = gains(

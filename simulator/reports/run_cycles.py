@@ -14,6 +14,7 @@ from rich.text import Text
 from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.reports.cycle_evidence import CycleInterval, Sensitivity, Share
 from castsim.reports.documents import Document, Keys, says
 from castsim.reports.launches import Launches, LaunchLine, written_launches
 from castsim.reports.numbers import (
@@ -30,7 +31,6 @@ from castsim.reports.numbers import (
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, Line
 from castsim.reports.terminal import indented, table
-from castsim.running.cycle_evidence import CycleInterval, Sensitivity, Share
 from castsim.running.languages import FRAGMENT_NAME
 from castsim.running.program_runs import Result, SourceLine, listed
 from castsim.targets.dataflow import APART

@@ -14,6 +14,7 @@ from castsim.isa.dataclass import replace
 from castsim.reports import run_cycles, run_findings, run_outcomes, sections
 from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, says
 from castsim.reports.launches import Launches
+from castsim.reports.lifted_limits import LiftedLimit, LineCost
 from castsim.reports.numbers import lines_named
 from castsim.reports.run_cycles import BoundEntry, Instruction, LatencyEntry, Pipe, TrustEntry
 from castsim.reports.run_outcomes import CastLine, ChoiceEntry, Operation, Placeholders, Read
@@ -21,7 +22,6 @@ from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, 
 from castsim.reports.schemas.keys import Cycles, ErrorEntry, FactEntry, Line, LintEntry, Name, Output, Seconds
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
 from castsim.reports.terminal import height, indented
-from castsim.running.lifted_limits import LiftedLimit, LineCost
 from castsim.running.loaded import Loaded
 from castsim.running.synchronisation.flags import Note, Place
 

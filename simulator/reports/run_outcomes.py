@@ -17,12 +17,12 @@ from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.reports.cycle_evidence import OperationKindWork, differs_from_shipped, facts_behind
 from castsim.reports.documents import Keys, record, says
 from castsim.reports.numbers import grouped, lines_named
 from castsim.reports.run_report import PartialOutput, ReportSection, RunReport
 from castsim.reports.schemas.keys import Column, Cycles, Elements, Line, Output, Value
 from castsim.reports.terminal import indented, table
-from castsim.running.cycle_evidence import OperationKindWork, differs_from_shipped, facts_behind
 from castsim.running.program_runs import OpaqueUse
 from castsim.targets.loader import Target, TileTarget, measured_operation
 

@@ -16,11 +16,11 @@ from castsim.execution.tree import BufferUse, buffer_use
 from castsim.files import file_names
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Codes
+from castsim.reports.cycle_evidence import Sensitivity, Trust, trust_of
 from castsim.reports.documents import Keys, record, says
+from castsim.reports.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.reports.numbers import doubtful_facts
 from castsim.reports.schemas.keys import Elements, FactEntry, Output
-from castsim.running.cycle_evidence import Sensitivity, Trust, trust_of
-from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.running.loaded import Loaded, Partial
 from castsim.running.program_runs import Result, SourceLine, bookkeeping, inserted, source_lines
 from castsim.targets.loader import Target
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from castsim.machines.vliw.findings import LintFinding
     from castsim.machines.vliw.latency_bound import LatencyBound
-    from castsim.running.lifted_limits import LiftedLimit
+    from castsim.reports.lifted_limits import LiftedLimit
 
 
 @record

@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 
 from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.isa.dataclass import dataclass, field, replace
+from castsim.reports.cycle_evidence import WEIGHTIEST, Share
 from castsim.reports.documents import Document, identifier, shortened
 from castsim.reports.launches import written_launches
 from castsim.reports.numbers import clock, described, duration, grouped
@@ -47,7 +48,6 @@ from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_map
 from castsim.reports.views.perfetto import CounterTrack, counters
 from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
-from castsim.running.cycle_evidence import WEIGHTIEST, Share
 from castsim.running.program_runs import Result
 
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.

@@ -14,11 +14,11 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.execution.timing import Cause, share
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
+from castsim.reports.cycle_evidence import CycleInterval, Share
 from castsim.reports.documents import CommandDocument, Document, says
 from castsim.reports.numbers import PLACEMENTS, causes_of, clock, duration, grouped
 from castsim.reports.schemas.keys import CauseName, Cycles, Elements, Seconds
 from castsim.reports.terminal import composed, table
-from castsim.running.cycle_evidence import CycleInterval, Share
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target
 from castsim.tools.estimate.cast_estimates import Estimate

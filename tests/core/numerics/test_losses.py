@@ -31,9 +31,9 @@ from castsim.reports.launches import (
     launch_slices,
     written_launches,
 )
+from castsim.reports.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
 from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import RunReport
-from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
 from castsim.running.program_runs import Result, source_lines
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.vliw import VliwTarget
@@ -245,7 +245,7 @@ def test_a_thousand_million_trips_are_summed_up_at_once() -> None:
 
 def test_a_run_that_is_too_long_to_be_timed_again_says_what_a_line_occupies(monkeypatch: pytest.MonkeyPatch) -> None:
     result = ran(ROOT / "programs/f32_to_f16.pto")
-    monkeypatch.setattr("castsim.running.lifted_limits._MOST_OPERATIONS", 0)
+    monkeypatch.setattr("castsim.reports.lifted_limits._MOST_OPERATIONS", 0)
     found = costliest_line(result.loaded.tree, result.timing, result.loaded.target)
     assert isinstance(found, LineCost)
     assert found.sentence() == "Line 14, tload, occupies MTE2 for 225 of the 450 cycles, mostly memory latency"
