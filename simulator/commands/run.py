@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,16 +23,16 @@ from castsim.commands.option_parsers import (
 from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell, write_program
 from castsim.commands.run_views import RunOutputs, check_views, timeline_of, timeline_text, write_run_page, write_views
 from castsim.engines import ENGINES
-from castsim.execution.input_data import BACKEND, TOOLCHAIN
+from castsim.execution.input_data import BACKEND, TOOLCHAIN, entries
 from castsim.execution.run_limits import stale_mode
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError
-from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, read_source
+from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source
 from castsim.reports.progress import run_progress
 from castsim.reports.sections import FULL, RUN, further_reports
 from castsim.running.languages import CPP, FRAGMENT, FRAGMENT_NAME, GRAPH, Fragment, language_module, language_of
 from castsim.running.loaded import LoadedProgram
-from castsim.running.program_runs import RunConfig, entry_rows
+from castsim.running.program_runs import RunConfig
 from castsim.running.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.targets.description import watched
 from castsim.targets.loader import Target, load_target
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.machines.vliw.findings import LintFinding
+    from castsim.reports.cycle_evidence import Sensitivity
+    from castsim.reports.lifted_limits import LiftedLimit
+    from castsim.reports.schemas.keys import Entry
     from castsim.reports.views.timeline import Timeline
-    from castsim.running.cycle_evidence import Sensitivity
-    from castsim.running.lifted_limits import LiftedLimit
-    from castsim.running.program_runs import EntryRow, Result
+    from castsim.running.program_runs import Result
 
 
 # The command line: the program, the run and the outputs that it asks for.
@@ -196,7 +197,7 @@ def run_source(
     findings = _lint(loaded) if outputs.lint else None
     limits: tuple[str, ...] = ()
     if outputs.what_if is not None:
-        from castsim.running.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
+        from castsim.reports.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
 
         limits = limits_asked_for(loaded.target, [name.strip() for name in outputs.what_if.split(",")])
     folder = output_folder(outputs.out)
@@ -323,12 +324,12 @@ def _simulate(
         timeline = timeline_of(outputs, result, config.engine, progress)
         weights = None
         if not result.untimed and not config.is_read_once and (outputs.facts or outputs.json or outputs.html):
-            from castsim.running.cycle_evidence import weights_of  # noqa: PLC0415 - few runs are timed again
+            from castsim.reports.cycle_evidence import weights_of  # noqa: PLC0415 - few runs are timed again
 
             weights = weights_of(result, loaded.target, requested=outputs.facts)
         if not limits:
             return result, (), timeline, weights
-        from castsim.running.lifted_limits import gains  # noqa: PLC0415 - few runs lift limits
+        from castsim.reports.lifted_limits import gains  # noqa: PLC0415 - few runs lift limits
 
         again = replace(config, timing_only=True, races=IGNORE)
         lifted = gains(
@@ -389,23 +390,50 @@ def _run_entries(config: RunConfig, outputs: RunOutputs) -> CommandOutcome:
     if path.suffix != TILE_SUFFIX:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     source = read_source(path, lambda: False)
-    rows = list(entry_rows(config, source))
-    if not rows:
+    functions = list(_entries_of(config, source))
+    if not functions:
         raise ReadError(f"{path}: no function to run")
-    failed = sum(row["error"] is not None for row in rows)
-    document = {"program": source.file, "entries": rows, "failed": failed}
-    return CommandOutcome(document, lambda _: _entries_text(rows, failed), code=1 if failed else 0)
+    from castsim.reports.schemas.keys import AllEntries  # noqa: PLC0415 - few runs have several entries
+
+    failed = sum(function.error is not None for function in functions)
+    document = AllEntries(source.file, functions, failed).as_json()
+    return CommandOutcome(document, lambda _: _entries_text(functions, failed), code=1 if failed else 0)
 
 
-def _entries_text(outcomes: Sequence[EntryRow], failed: int) -> RenderableType:
-    width = max(len(str(outcome["entry"])) for outcome in outcomes) + 1
+def _entries_of(config: RunConfig, source: Source) -> Iterator[Entry]:
+    """Run every function of a tile program that no other function calls; values that a function lacks are ignored."""
+    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
+    from castsim.reports.schemas.keys import Entry  # noqa: PLC0415 - few runs have several entries
+
+    program = parse(source.text, source.file, go_past_refused=True)
+    refused = {refused_function.name: refused_function.error for refused_function in program.refused}
+    functions = {function.name: function for function in entries(program)}
+    for name in (*functions, *refused):
+        if name in refused:
+            yield Entry(name, None, _first_line(refused[name]))
+            continue
+        arguments = {argument.name for argument in functions[name].arguments}
+        args = {argument: value for argument, value in config.args.items() if argument in arguments}
+        inputs = {argument: value for argument, value in config.inputs.items() if argument in arguments}
+        own = replace(config, entry=name, args=args, inputs=inputs)
+        try:
+            result = own.run(own.load())
+            yield Entry(name, None if result.untimed else result.cycles, None)
+        except (CastsimError, EngineError) as error:
+            yield Entry(name, None, _first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    """Return an error without its source lines."""
+    return str(error).partition("\n")[0]
+
+
+def _entries_text(functions: Sequence[Entry], failed: int) -> RenderableType:
+    width = max(len(function.entry) for function in functions) + 1
     rows = []
-    for outcome in outcomes:
-        shown = (
-            "no cycles: not modelled for vector instructions"
-            if outcome["cycles"] is None
-            else f"{outcome['cycles']} cycles"
-        )
-        shown = shown if outcome["error"] is None else f"failed: {outcome['error']}"
-        rows.append(f"@{outcome['entry']}".ljust(width) + f"  {shown}")
-    return plain("\n".join([*rows, "", f"{len(outcomes)} functions, {failed} failed"]), no_wrap=False)
+    for function in functions:
+        unmodelled = "no cycles: not modelled for vector instructions"
+        shown = unmodelled if function.cycles is None else f"{function.cycles} cycles"
+        shown = shown if function.error is None else f"failed: {function.error}"
+        rows.append(f"@{function.entry}".ljust(width) + f"  {shown}")
+    return plain("\n".join([*rows, "", f"{len(functions)} functions, {failed} failed"]), no_wrap=False)

@@ -2,69 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
+from typing import Annotated
 
 from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Lowered, Tree
 from castsim.isa.dataclass import dataclass
 from castsim.machines.registry import MachinePart
+from castsim.reports.documents import Keys, record, says
+from castsim.reports.schemas.keys import CauseName, Cycles, Line
 from castsim.targets.loader import Target
 
 LAUNCH = "vecscope"
 """The report name of instructions that launch vector instructions of a program."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineWait:
-    """The waits of all executions of a line after their dispatch, which overlap.
+@record
+class LineWait(Keys, title="Wait"):
+    """Total waits of a line's executions for one cause."""
 
-    `number` and `text` are those of the line waited for; None if it is not a single line.
-    """
-
-    cause: Cause
-    cycles: float
-    number: int | None
-    text: str | None
+    cause: CauseName = says("The cause.")
+    cycles: Annotated[float, ("unit", "cycles")] = says("Cycles of waiting; waits overlap.")
+    for_line: Line | None = says("The line that computes the awaited value; null if it is not a single line.")
+    for_op: str | None = says("The instruction of that line; null if it is not a single line.")
 
 
-@dataclass(frozen=True, slots=True)
-class LineLaunches:
-    """One line of a launch: its executions, and the launches' cycles attributed to it, by cause.
+@record
+class LaunchLine(Keys):
+    """One line of a launch."""
 
-    `number` is a source line, or counts the instructions and loops of a tile operation's kernel; None for the
-    launch itself. `waits` are sorted, the longest first.
-    """
-
-    number: int | None
-    text: str
-    executions: int
-    cycles: int
-    causes: Mapping[Cause, int]
-    waits: tuple[LineWait, ...]
+    line: Line | None = says(
+        "Line of the source, or number in the kernel of a tile operation; null for cycles of the launch itself."
+    )
+    op: str = says("The instruction.")
+    executions: int = says("Number of executions.")
+    cycles: Cycles = says("Cycles of the launches that are attributed to it.")
+    causes: Mapping[CauseName, Cycles] = says("Cycles by cause.")
+    waits: Sequence[LineWait] = says("Waits of its executions, longest first.")
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionLaunches:
-    """All launches of one source instruction; the `cycles` of its lines add up to the total.
+@record
+class Launches(Keys):
+    """All launches of one source instruction; for a tile operation, the first."""
 
-    For a tile operation it is the first launch; `pipe_cycles` are the engines' cycles for it, usually the same.
-    """
-
-    line: int
-    text: str
-    pipe: str
-    executions: int
-    cycles: int
-    pipe_cycles: int
-    lines: tuple[LineLaunches, ...]
-
-    def behind_causes(self) -> Iterator[tuple[Cause, Sequence[tuple[LineLaunches, int]]]]:
-        """Yield every cause with the lines that had such cycles, most first."""
-        for cause in Cause:
-            lines = [(line, line.causes[cause]) for line in self.lines if line.causes.get(cause)]
-            if lines:
-                yield cause, sorted(lines, key=lambda entry: -entry[1])
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.")
+    pipe: str = says("Its pipe.")
+    executions: int = says("Number of launches.")
+    cycles: Cycles = says("Total cycles of the lines.")
+    pipe_cycles: Cycles = says("The engine's count of their cycles.")
+    lines: Sequence[LaunchLine] = says("The lines.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +72,9 @@ LAUNCHES: MachinePart[ModuleType] = MachinePart(
 """The module that attributes the cycles of launches, by mechanism; the others launch nothing."""
 
 
-def written_launches(tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
+def written_launches(tree: Tree, target: Target) -> Sequence[Launches]:
     """Return the launches written in a program; empty for programs of tile operations or bundles."""
-    found: Sequence[InstructionLaunches] = LAUNCHES.of(target).written(tree, target) if _has_launches(tree) else ()
+    found: Sequence[Launches] = LAUNCHES.of(target).written(tree, target) if _has_launches(tree) else ()
     return found
 
 
@@ -105,11 +93,11 @@ def sent_cycles(lowered: Lowered, target: Target) -> Sequence[int]:
     return found
 
 
-def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
+def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
     """Return the launches in a program, or those of its tile operations if its target has launches."""
     if target.mechanism not in LAUNCHES.places:
         return ()
-    found: Sequence[InstructionLaunches]
+    found: Sequence[Launches]
     found = written_launches(tree, target) or LAUNCHES.of(target).lowered(tree, timing, target)
     return found
 

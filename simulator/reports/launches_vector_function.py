@@ -13,7 +13,7 @@ from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.function_launches import FunctionLaunch, MicroFunction
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.instruction_scoreboard import ScopeTiming
-from castsim.reports.launches import InstructionLaunches, LaunchSlice, LineLaunches, LineWait
+from castsim.reports.launches import Launches, LaunchLine, LaunchSlice, LineWait
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _LOOP = "loop"
@@ -45,7 +45,7 @@ class _Total:
             for (cause, behind), waited in use.waits.items():
                 self.waits[number, cause, behind and behind + first] += waited
 
-    def lines(self) -> tuple[LineLaunches, ...]:
+    def lines(self) -> tuple[LaunchLine, ...]:
         """Return the lines in order, after the entry of the launch itself."""
         waits: defaultdict[int, list[LineWait]] = defaultdict(list)
         for (number, cause, behind), waited in self.waits.items():
@@ -53,10 +53,10 @@ class _Total:
             waits[number].append(LineWait(cause, waited / TICKS, *origin))
         return tuple(self._line(number, waits[number]) for number in sorted({*self.causes, *self.counts}))
 
-    def _line(self, number: int, waits: Iterable[LineWait]) -> LineLaunches:
+    def _line(self, number: int, waits: Iterable[LineWait]) -> LaunchLine:
         causes = {cause: self.causes[number][cause] for cause in Cause if self.causes[number].get(cause)}
         inside = number > 0
-        return LineLaunches(
+        return LaunchLine(
             number if inside else None,
             self.texts.get(number, _LOOP) if inside else _LAUNCH,
             self.counts[number] if inside else self.executions,
@@ -66,7 +66,7 @@ class _Total:
         )
 
 
-def written(tree: Tree, target: VectorFunctionTarget) -> Sequence[InstructionLaunches]:
+def written(tree: Tree, target: VectorFunctionTarget) -> Sequence[Launches]:
     """Return the launches written in a program."""
     found: defaultdict[int, _Total] = defaultdict(_Total)
     for lowered, _ in instances(tree):
@@ -108,7 +108,7 @@ def _slices(timing: ScopeTiming, start: int) -> Iterator[LaunchSlice]:
         before = start + span.until
 
 
-def lowered(tree: Tree, timing: Timing, target: VectorFunctionTarget) -> Sequence[InstructionLaunches]:
+def lowered(tree: Tree, timing: Timing, target: VectorFunctionTarget) -> Sequence[Launches]:
     """Return the first launch of each tile operation as the instructions of its kernel."""
     totals: dict[int, _Total] = {}
     counts = _executions(timing)
@@ -125,12 +125,12 @@ def lowered(tree: Tree, timing: Timing, target: VectorFunctionTarget) -> Sequenc
     return _launches(tree, totals, _cycles(tree, timing, totals))
 
 
-def _launches(tree: Tree, found: Mapping[int, _Total], cycles: Mapping[int, int]) -> Sequence[InstructionLaunches]:
+def _launches(tree: Tree, found: Mapping[int, _Total], cycles: Mapping[int, int]) -> Sequence[Launches]:
     launches = []
     for number, total in found.items():
         its = tree.instructions[number]
         sums = total.executions, total.cycles, cycles[number]
-        launches.append(InstructionLaunches(its.span.line, its.text, its.pipe, *sums, total.lines()))
+        launches.append(Launches(its.span.line, its.text, its.pipe, *sums, total.lines()))
     return sorted(launches, key=lambda each: each.line)
 
 

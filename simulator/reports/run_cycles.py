@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -15,8 +14,9 @@ from rich.text import Text
 from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.reports.documents import ABSENT, Document, Keys, says
-from castsim.reports.launches import InstructionLaunches, LineLaunches, written_launches
+from castsim.reports.cycle_evidence import CycleInterval, Sensitivity, Share
+from castsim.reports.documents import Document, Keys, says
+from castsim.reports.launches import Launches, LaunchLine, written_launches
 from castsim.reports.numbers import (
     CAUSE_COLOURS,
     CLOCKS,
@@ -29,63 +29,12 @@ from castsim.reports.numbers import (
     present_causes,
 )
 from castsim.reports.run_report import ReportSection, RunReport
-from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
+from castsim.reports.schemas.keys import CauseName, Cycles, Line
 from castsim.reports.terminal import indented, table
-from castsim.running.cycle_evidence import Standing
 from castsim.running.languages import FRAGMENT_NAME
 from castsim.running.program_runs import Result, SourceLine, listed
 from castsim.targets.dataflow import APART
-from castsim.targets.description import SourceKind, Status
-
-
-class RestShare(Keys):
-    """Cycles with one kind of evidence."""
-
-    basis: SourceKind
-    """Source of the figures that these cycles were compared with, or else the weakest of their facts."""
-    standing: Standing
-    """Kind of comparison: with held-out rows, with fitted rows, or none."""
-    cycles: Cycles = says("Number of these cycles.")
-    operations: list[str] = says("The operations that take them, largest first.")
-
-
-class IntervalEntry(Keys):
-    """Range of measured cycles, from the errors of held-out rows."""
-
-    share: int = says("Percentage of cases in the interval.")
-    covered: Cycles = says("The cycles covered by the interval: those of kinds of operations with measured rows.")
-    low: Cycles = says("Lower end of the interval.")
-    high: Cycles = says("Upper end of the interval.")
-    rows: int = says("Number of measured rows.")
-
-
-class HeadKeys(Keys):
-    """Keys of the answer."""
-
-    program: str = says("The file.", "result.loaded.file")
-    entry: str | None = says("The function; null if there is none.", "result.loaded.entry")
-    target: str = says("Name of the target.", "result.loaded.target")
-    engine: str | None = says("The engine: `fast` or `event`.", lambda report: _timed(report, report.result.engine))
-    total_cycles: Cycles | None = says("Cycles of the run.", lambda report: _timed(report, report.result.timing.total))
-    seconds: Seconds | None = says(
-        "Time of the run at the target's frequency.", lambda report: _timed(report, report.seconds)
-    )
-    launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
-    """Cycles of a kernel's launch and end, which belong to no pipe; null if unknown."""
-    tile_placement: str = says(of=lambda report: report.result.loaded.executed.placement or ABSENT, optional=True)
-    """Placement of tiles without addresses in the buffer, if there are any: apart, partly apart or consecutive."""
-    untimed: str = says(
-        "The reason why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True
-    )
-
-
-def _timed(report: RunReport, value: object) -> object:
-    """Return a value, None if no cycles are modelled."""
-    return None if report.result.untimed else value
-
-
-def _or_absent(value: object) -> object:
-    return ABSENT if value is None else value
+from castsim.targets.description import Status
 
 
 def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -119,7 +68,7 @@ def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def headline(report: RunReport) -> Iterator[str]:
     """Yield the largest costs: a launch longer than all pipes, the limiting pipe or latency, the costliest line."""
-    limiter, latencies, launch = report.limiter, report.latencies, _launch(report)
+    limiter, latencies, launch = report.limiter, report.latencies, launch_cycles(report)
     if launch is not None and launch > report.result.cycles:
         pipes = grouped(report.result.cycles)
         yield f"The launch takes longest: about {grouped(launch)} cycles, against {pipes} in the pipes"
@@ -136,7 +85,7 @@ def headline(report: RunReport) -> Iterator[str]:
 
 def _launch_sentence(report: RunReport) -> str:
     """Return the time of launch and end, '' if it is unknown or already in the headline."""
-    launch, interval = _launch(report), _interval(report)
+    launch, interval = launch_cycles(report), _interval(report)
     if launch is None:
         return ""
     adds = f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
@@ -203,16 +152,16 @@ def _next(report: RunReport, width: int) -> Iterator[Text]:
         yield _command(("run", *report.command, *timing, "--what-if", limit or "all"), width)
 
 
-def _launch(report: RunReport) -> int | None:
-    """Return the cycles of a kernel outside its pipes, None if they are unknown."""
+def launch_cycles(report: RunReport) -> int | None:
+    """Return the cycles of a kernel outside its pipes, None if they are unknown or no cycles are modelled."""
     loaded = report.result.loaded
-    if (launch := loaded.target.kernel_launch) is None:
+    if (launch := loaded.target.kernel_launch) is None or report.result.untimed:
         return None
     operations = (VECTOR_OPERATIONS.get(instruction.mnemonic) for instruction in loaded.tree.instructions)
     return launch.of(operation.kind for operation in operations if operation is not None)
 
 
-HEAD = ReportSection(_head_text, HeadKeys, brief=_head_text)
+HEAD = ReportSection(_head_text, brief=_head_text)
 HEADLINE = ReportSection(_headline_text, of_time=True, brief=_headline_text)
 
 
@@ -245,19 +194,6 @@ class Pipe(Keys):
     causes: dict[CauseName, Cycles] = says(
         "Cycles by cause, without zeros; they add up to the total of the run.", causes_of
     )
-
-
-class LostMost(Keys):
-    """The line that costs most cycles."""
-
-    line: Line = says("Line of the source.", "instruction.span.line")
-    op: str = says("Its instruction.", "instruction.name")
-    pipe: str = says("Its pipe.", "instruction.pipe")
-    inserted: bool = says("Whether castsim inserted it for synchronisation.", "instruction.inserted")
-    lost_cycles: Cycles = says(of="cycles")
-    """Cycles that the run saves without the line; for a very long run, the sum of `causes`."""
-    cause: CauseName = says("The largest cause among `causes`.")
-    causes: dict[CauseName, Cycles] = says("Cycles of its pipe for all its executions, by cause.")
 
 
 class Link(Keys):
@@ -302,25 +238,6 @@ class BoundEntry(Keys):
     loop: LoopEntry | None = says("The loop with most issued bundles; null without loops.")
 
 
-def _least(report: RunReport) -> object:
-    return ABSENT if report.latencies is None else report.latencies.least
-
-
-def _binding(report: RunReport) -> object:
-    latencies = report.latencies
-    return ABSENT if latencies is None else latencies if latencies.binds else None
-
-
-class PipesKeys(Keys):
-    """Keys of the pipes."""
-
-    pipes: dict[Name, Pipe] | None = says("The pipes by name.", "result.pipes")
-    lost_most: LostMost | None = says("The line with most cycles; null if no line has any.", "costliest")
-    latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
-    """The chain of dependences that limits a program of bundles; null if its latencies limit nothing."""
-    lower_bound: BoundEntry | None = says("The lower bound for a program of bundles.", of=_least, optional=True)
-
-
 def _pipes_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     yield _pipe_table(report)
@@ -348,7 +265,7 @@ def _cell(cycles: int, total: int | None) -> str:
     return f"{grouped(cycles)} {'' if total is None else share(cycles, total):>7}"
 
 
-PIPES = ReportSection(_pipes_text, PipesKeys, of_time=True)
+PIPES = ReportSection(_pipes_text, of_time=True)
 
 
 # The executions of every source line: in JSON one by one, in the text added up.
@@ -375,15 +292,7 @@ class Instruction(Keys):
     last_end_cycle: Cycles = says("Cycle after the last execution; beside `executions`.", optional=True)
 
 
-class LinesKeys(Keys):
-    """Keys of the executions."""
-
-    instructions: list[Instruction] | None = says(
-        "All executions, in program order.", lambda report: _instructions(report.result)
-    )
-
-
-def _instructions(result: Result) -> list[Document]:
+def instruction_entries(result: Result) -> list[Document]:
     """Return one entry per execution in program order, filtered by `listed`.
 
     In very long runs, one entry represents all copies that an engine has skipped.
@@ -468,7 +377,7 @@ def _line_table(report: RunReport, shown: Sequence[SourceLine], width: int, *, s
     return lines
 
 
-LINES = ReportSection(_lines_text, LinesKeys, of_time=True, brief=_brief_lines)
+LINES = ReportSection(_lines_text, of_time=True, brief=_brief_lines)
 
 
 # Inside of the launches of a program of vector instructions: the cycles of every line.
@@ -476,56 +385,15 @@ LINES = ReportSection(_lines_text, LinesKeys, of_time=True, brief=_brief_lines)
 _LAUNCH_LEGEND = "cycles: each cycle of the launch counts once; waits for: the longest wait of an execution"
 
 
-class Wait(Keys):
-    """Total waits of a line's executions for one cause."""
-
-    cause: CauseName = says("The cause.")
-    cycles: Annotated[float, ("unit", "cycles")]
-    """Cycles of waiting; waits overlap."""
-    for_line: Line | None = says("The line that computes the awaited value; null if it is not a single line.", "number")
-    for_op: str | None = says("The instruction of that line; null if it is not a single line.", "text")
-
-
-class LaunchLine(Keys):
-    """One line of a launch."""
-
-    line: Line | None = says(of="number")
-    """Line of the source, or number in the kernel of a tile operation; null for cycles of the launch itself."""
-    op: str = says("The instruction.", "text")
-    executions: int = says("Number of executions.")
-    cycles: Cycles = says("Cycles of the launches that are attributed to it.")
-    causes: dict[CauseName, Cycles] = says("Cycles by cause.")
-    waits: list[Wait] = says("Waits of its executions, longest first.")
-
-
-class Launches(Keys):
-    """All launches of one source instruction; for a tile operation, the first."""
-
-    line: Line = says("Line of the source.")
-    op: str = says("The instruction.", "text")
-    pipe: str = says("Its pipe.")
-    executions: int = says("Number of launches.")
-    cycles: Cycles = says("Total cycles of the lines.")
-    pipe_cycles: Cycles = says("The engine's count of their cycles.")
-    lines: list[LaunchLine] = says("The lines.")
-
-
-class LaunchesKeys(Keys):
-    """Keys of the launches."""
-
-    launches: list[Launches] = says(of=lambda report: _written(report) or ABSENT, optional=True)
-    """Launches of vector instructions in the program."""
-
-
-def _written(report: RunReport) -> Sequence[InstructionLaunches]:
+def launches_of(report: RunReport) -> Sequence[Launches]:
+    """Return the launches of vector instructions that are written in the program."""
     loaded = report.result.loaded
     return () if report.result.untimed else written_launches(loaded.tree, loaded.target)
 
 
 def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    loaded = report.result.loaded
-    for launches in written_launches(loaded.tree, loaded.target):
+    for launches in launches_of(report):
         times = f"{grouped(launches.executions)} launch{'es' * (launches.executions != 1)}"
         yield Text(f"inside line {launches.line}: {times}, {grouped(launches.cycles)} cycles")
         yield launch_table(launches)
@@ -533,53 +401,30 @@ def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-def launch_table(launches: InstructionLaunches, numbered: str = "line") -> Table:
+def launch_table(launches: Launches, numbered: str = "line") -> Table:
     """Return the lines of launches as a table; `numbered` is the heading of their numbers."""
     grid = table(f">{numbered}", "instruction", ">times", ">cycles", "by cause", "waits for")
     for line in launches.lines:
         causes = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in line.causes.items())
-        number = "" if line.number is None else str(line.number)
+        number = "" if line.line is None else str(line.line)
         counts = (grouped(line.executions), grouped(line.cycles))
-        grid.add_row(number, line.text, *counts, causes, _waits(line, numbered))
+        grid.add_row(number, line.op, *counts, causes, _waits(line, numbered))
     return grid
 
 
-def _waits(line: LineLaunches, numbered: str) -> str:
+def _waits(line: LaunchLine, numbered: str) -> str:
     """Return the longest wait of a line in words, empty if it has none."""
     if not line.waits:
         return ""
     most = line.waits[0]
-    behind = "" if most.number is None else f" of {numbered} {most.number}"
+    behind = "" if most.for_line is None else f" of {numbered} {most.for_line}"
     return f"{most.cause}{behind}, {most.cycles / max(1, line.executions):,.1f} each"
 
 
-LAUNCHES = ReportSection(_launches_text, LaunchesKeys, of_time=True)
+LAUNCHES = ReportSection(_launches_text, of_time=True)
 
 
 # What lifting the limits of the target would gain.
-
-
-class Gain(Keys):
-    """Cycles gained by lifting a limit of the target."""
-
-    name: str = says("The limit.")
-    title: str = says("Effect of lifting the limit.")
-    facts: dict[Name, Scalar] = says("The facts that lifting it changes, by path.")
-    total_cycles: Cycles = says("Cycles of the run without the limit.", "cycles")
-    gained_cycles: Cycles = says("Cycles saved; negative if there are more cycles.", "gained")
-    reason: str | None = says(
-        "The reason for additional cycles, if there are any; else null.", lambda gain: gain.reason or None
-    )
-
-
-class WhatIfKeys(Keys):
-    """Keys of the lifted limits."""
-
-    what_if: list[Gain] | None = says(
-        "With `--what-if`: the cycles that lifting each limit saves.",
-        lambda report: report.gains or ABSENT,
-        optional=True,
-    )
 
 
 def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -608,40 +453,22 @@ def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text()
 
 
-WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_time=True, brief=_what_if_text)
+WHAT_IF = ReportSection(_what_if_text, options=("--what-if",), of_time=True, brief=_what_if_text)
 
 
 # What the cycles of a run rest on, and the facts that no document states, by weight where it was computed.
 
 
-class SensitivityEntry(Keys):
-    """The weight of a number in a fact."""
-
-    fact: str = says("Its path in the description.")
-    status: Status = says("Evidence for the fact.")
-    value: float = says("Value of the fact.")
-    less: int = says("Change in cycles if it is 10 percent lower.")
-    more: int = says("Change in cycles if it is 10 percent higher.")
-
-
 class TrustEntry(Keys):
     """Evidence for the cycles."""
 
-    shares: list[RestShare] = says("All cycles by evidence; they add up to the total.", "trust.shares")
-    interval: IntervalEntry | None = says(
+    shares: list[Share] = says("All cycles by evidence; they add up to the total.", "trust.shares")
+    interval: CycleInterval | None = says(
         "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
     )
-    sensitivities: list[SensitivityEntry] | None
+    sensitivities: list[Sensitivity] | None
     """Numbers of facts by weight, largest first; null if the program is too long to repeat without `--facts`."""
     clock_status: Status = says("Evidence for the clock that gives seconds.", "result.loaded.target.frequency.status")
-
-
-class FactsKeys(Keys):
-    """Keys of the facts and the other evidence for the cycles."""
-
-    facts_assumed: list[FactEntry] | None = says(of="facts")
-    """The undocumented facts that the run uses, by weight where it is known."""
-    trust: TrustEntry | None = says("Evidence for the cycles.", lambda report: report)
 
 
 def _facts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -674,7 +501,7 @@ def counted_facts(report: RunReport) -> str:
     return f"{count} undocumented fact{'s' * (count != 1)}"
 
 
-FACTS = ReportSection(_facts_text, FactsKeys, options=("--facts",), of_time=True, brief=_brief_facts)
+FACTS = ReportSection(_facts_text, options=("--facts",), of_time=True, brief=_brief_facts)
 
 
 # Which bytes of each buffer were touched.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -12,10 +13,13 @@ from rich.text import Text
 from castsim.isa.dataclass import replace
 from castsim.reports import run_cycles, run_findings, run_outcomes, sections
 from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, says
-from castsim.reports.launches import written_launches
+from castsim.reports.launches import Launches
+from castsim.reports.lifted_limits import LiftedLimit, LineCost
 from castsim.reports.numbers import lines_named
-from castsim.reports.run_report import ReportSection, RunReport
-from castsim.reports.schemas.keys import Cycles, Line, LintEntry
+from castsim.reports.run_cycles import BoundEntry, Instruction, LatencyEntry, Pipe, TrustEntry
+from castsim.reports.run_outcomes import CastLine, ChoiceEntry, Operation, Placeholders, Read
+from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, UndefinedOutput
+from castsim.reports.schemas.keys import Cycles, ErrorEntry, FactEntry, Line, LintEntry, Name, Output, Seconds
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
 from castsim.reports.terminal import height, indented
 from castsim.running.loaded import Loaded
@@ -71,15 +75,6 @@ NOTICE = ReportSection(_notice_text, brief=_notice_text)
 # Settings of the program without effect, and surprising behaviour.
 
 
-class WarningsKeys(Keys):
-    """Keys of the warnings."""
-
-    warnings: list[str] = says(
-        "Settings of the program without effect, and surprising behaviour.",
-        lambda report: [*filter(None, [stale_notice(report.result.stale_reads)]), *report.result.warnings],
-    )
-
-
 def _warnings_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     for warning in report.result.warnings:
@@ -101,7 +96,7 @@ def _brief_warnings(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-WARNINGS = ReportSection(_warnings_text, WarningsKeys, brief=_brief_warnings)
+WARNINGS = ReportSection(_warnings_text, brief=_brief_warnings)
 
 
 # Races: what the order of a tile program does not guarantee.
@@ -128,15 +123,6 @@ class Race(Keys):
     )
 
 
-class RacesKeys(Keys):
-    """Keys of the races."""
-
-    races: list[Race] = says(
-        of=lambda report: ABSENT if report.result.races is None else report.result.races, optional=True
-    )
-    """The races in tile programs and programs of vector instructions."""
-
-
 def _races_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     for finding in report.result.races or ():
@@ -147,7 +133,7 @@ def _races_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-RACES = ReportSection(_races_text, RacesKeys, options=("--races",), brief=_races_text)
+RACES = ReportSection(_races_text, options=("--races",), brief=_races_text)
 
 
 # Registers that were read too early, by kind.
@@ -159,15 +145,6 @@ _HEADS = {
     "SAME_BUNDLE": "reads in the bundle of a write: they get the old value by definition",
 }
 """Heading of the findings of each `StaleReadKind`, by its name."""
-
-
-class StaleReadsKeys(Keys):
-    """Keys of the stale reads."""
-
-    stale_reads: list[StaleReadEntry] = says(
-        of=lambda report: ABSENT if report.result.stale_reads is None else report.result.stale_reads, optional=True
-    )
-    """Reads before the result is available, if an exposed pipeline was checked."""
 
 
 def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -192,23 +169,10 @@ def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]
             yield indented(Text(f"{read.sentence()}{times}"))
 
 
-STALE_READS = ReportSection(_stale_reads_text, StaleReadsKeys, options=("--stale-reads",))
+STALE_READS = ReportSection(_stale_reads_text, options=("--stale-reads",))
 
 
 # What the linter found in an assembly program, and its notices; `castsim lint` prints the same.
-
-
-def _linted(report: RunReport, *, certain: bool) -> object:
-    return ABSENT if report.findings is None else [finding for finding in report.findings if finding.certain == certain]
-
-
-class LintKeys(Keys):
-    """Keys of the linter's findings."""
-
-    lint: list[LintEntry] = says(of=lambda report: _linted(report, certain=True), optional=True)
-    """Certain findings; with `--lint`."""
-    lint_possible: list[LintEntry] = says(of=lambda report: _linted(report, certain=False), optional=True)
-    """Findings that depend on the path, predicates or initial values; with `--lint`."""
 
 
 def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -219,7 +183,7 @@ def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield from (Text(), *lint_section(report.findings))
 
 
-LINT = ReportSection(_lint_text, LintKeys, options=("--lint",), brief=_lint_text)
+LINT = ReportSection(_lint_text, options=("--lint",), brief=_lint_text)
 
 
 # Inserted flags and barriers: as data, and as a listing of the entry function in which they stand.
@@ -252,16 +216,6 @@ class Synchronisation(Keys):
 
     by: str = says("`insertion`, `program` or `interlock`.", _synchroniser)
     inserted: list[InsertedEntry] = says("The inserted instructions.", _notes)
-
-
-class SynchronisationKeys(Keys):
-    """Keys of the synchronisation."""
-
-    synchronisation: Synchronisation = says(
-        "The origin of synchronisation; of tile programs.",
-        lambda report: report.result.loaded if report.result.loaded.target.has_tiles else ABSENT,
-        optional=True,
-    )
 
 
 def _synchronisation_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -332,9 +286,7 @@ def _closing(lines: list[str], start: int) -> int:
     return len(lines)
 
 
-SYNCHRONISATION = ReportSection(
-    _synchronisation_text, SynchronisationKeys, options=("--sync", "--show-sync"), brief=_synchronisation_text
-)
+SYNCHRONISATION = ReportSection(_synchronisation_text, options=("--sync", "--show-sync"), brief=_synchronisation_text)
 
 
 # What the one screen of a run leaves out.
@@ -343,7 +295,7 @@ SYNCHRONISATION = ReportSection(
 def _brief_more(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     contents = ["causes", "buffers"]
-    if written_launches(report.result.loaded.tree, report.result.loaded.target):
+    if run_cycles.launches_of(report):
         contents = ["launches", "causes"]
     if report.result.stale_reads:
         contents = ["stale reads", "causes"]
@@ -385,12 +337,6 @@ PRINTED: Mapping[str, ReportSection] = {
 The one-screen report has the sections with a `brief` form.
 """
 
-DOCUMENTED = (
-    "head", "pipes", "lines", "launches", "path", "choices", "opaque", "outputs", "casts", "facts", "warnings",
-    "synchronisation", "races", "operations", "stale_reads", "what_if", "lint",
-)  # fmt: skip
-"""The sections of every report that contain data, in the order of their keys."""
-
 
 def section(name: str) -> ReportSection:
     """Return the section with a name, from every report or an additional one."""
@@ -400,11 +346,127 @@ def section(name: str) -> ReportSection:
     return part
 
 
+def _timed(path: str) -> Callable[[RunReport], object]:
+    """Return the source of a key that is null if no cycles are modelled."""
+    value = attrgetter(path)
+    return lambda report: None if report.result.untimed else value(report)
+
+
+def _if_known(value: object) -> object:
+    return ABSENT if value is None else value
+
+
+def _binding(report: RunReport) -> object:
+    latencies = report.latencies
+    return ABSENT if latencies is None else latencies if latencies.binds else None
+
+
+def _linted(report: RunReport, *, certain: bool) -> object:
+    return ABSENT if report.findings is None else [finding for finding in report.findings if finding.certain == certain]
+
+
+class RunKeys(Keys):
+    """Keys of every run."""
+
+    program: str = says("The file.", "result.loaded.file")
+    entry: str | None = says("The function; null if there is none.", "result.loaded.entry")
+    target: str = says("Name of the target.", "result.loaded.target")
+    engine: str | None = says("The engine: `fast` or `event`.", _timed("result.engine"))
+    total_cycles: Cycles | None = says("Cycles of the run.", _timed("result.timing.total"))
+    seconds: Seconds | None = says("Time of the run at the target's frequency.", _timed("seconds"))
+    launch_cycles: Cycles = says(of=lambda report: _if_known(run_cycles.launch_cycles(report)), optional=True)
+    """Cycles of a kernel's launch and end, which belong to no pipe; null if unknown."""
+    tile_placement: str = says(of=lambda report: report.result.loaded.executed.placement or ABSENT, optional=True)
+    """Placement of tiles without addresses in the buffer, if there are any: apart, partly apart or consecutive."""
+    untimed: str = says(
+        "The reason why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True
+    )
+    pipes: dict[Name, Pipe] | None = says("The pipes by name.", _timed("result.pipes"))
+    lost_most: LineCost | None = says("The line with most cycles; null if no line has any.", _timed("costliest"))
+    latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
+    """The chain of dependences that limits a program of bundles; null if its latencies limit nothing."""
+    lower_bound: BoundEntry | None = says(
+        "The lower bound for a program of bundles.",
+        lambda report: ABSENT if report.latencies is None else report.latencies.least,
+        optional=True,
+    )
+    instructions: list[Instruction] | None = says(
+        "All executions, in program order.",
+        lambda report: None if report.result.untimed else run_cycles.instruction_entries(report.result),
+    )
+    launches: list[Launches] = says(of=lambda report: run_cycles.launches_of(report) or ABSENT, optional=True)
+    """Launches of vector instructions in the program."""
+    path_decided_by: list[Read] = says(
+        of=lambda report: report.result.loaded.executed.decided_by or ABSENT, optional=True
+    )
+    """The reads that decide the path, if there are any."""
+    choices: list[ChoiceEntry] = says(
+        "The options that affect the results, if there are any.",
+        lambda report: run_outcomes.choices_of(report) or ABSENT,
+        optional=True,
+    )
+    placeholders: Placeholders = says(
+        "The opaque operations, if there are any.", lambda report: report.result.placeholders or ABSENT, optional=True
+    )
+    outputs: list[Output] = says("The output arrays.")
+    outputs_not_computed: list[PartialOutput] = says(of=lambda report: report.partial or ABSENT, optional=True)
+    """Outputs that are not fully computed, if there are any."""
+    outputs_undefined: list[UndefinedOutput] = says(of=lambda report: report.undefined or ABSENT, optional=True)
+    """Outputs that depend in part on unwritten memory, if there are any."""
+    printed: list[str] = says(
+        "The printed lines of a kernel in C, with file and line, if there are any.",
+        lambda report: report.result.loaded.printed or ABSENT,
+        optional=True,
+    )
+    errors: list[ErrorEntry] = says(optional=True)
+    """Reasons why a completed run fails: races, outputs that are not computed."""
+    casts: list[CastLine] = says(of=lambda report: run_outcomes.cast_lines(report) or ABSENT, optional=True)
+    """Effects of the casts on their numbers, by instruction, if values were computed."""
+    facts_assumed: list[FactEntry] | None = says(of=_timed("facts"))
+    """The undocumented facts that the run uses, by weight where it is known."""
+    trust: TrustEntry | None = says(
+        "Evidence for the cycles.", lambda report: None if report.result.untimed else report
+    )
+    warnings: list[str] = says(
+        "Settings of the program without effect, and surprising behaviour.",
+        lambda report: [*filter(None, [stale_notice(report.result.stale_reads)]), *report.result.warnings],
+    )
+    synchronisation: Synchronisation = says(
+        "The origin of synchronisation; of tile programs.",
+        lambda report: report.result.loaded if report.result.loaded.target.has_tiles else ABSENT,
+        optional=True,
+    )
+    races: list[Race] = says(of=lambda report: _if_known(report.result.races), optional=True)
+    """The races in tile programs and programs of vector instructions."""
+    operations: list[Operation] = says(of=lambda report: run_outcomes.noted_operations(report) or ABSENT, optional=True)
+    """The vector operations of a tile program, if it has any."""
+    stale_reads: list[StaleReadEntry] = says(of=lambda report: _if_known(report.result.stale_reads), optional=True)
+    """Reads before the result is available, if an exposed pipeline was checked."""
+    what_if: list[LiftedLimit] | None = says(
+        "With `--what-if`: the cycles that lifting each limit saves.",
+        lambda report: report.gains or ABSENT,
+        optional=True,
+    )
+    lint: list[LintEntry] = says(of=lambda report: _linted(report, certain=True), optional=True)
+    """Certain findings; with `--lint`."""
+    lint_possible: list[LintEntry] = says(of=lambda report: _linted(report, certain=False), optional=True)
+    """Findings that depend on the path, predicates or initial values; with `--lint`."""
+
+
 class CoreEntry(Keys):
     """A core of a kernel in C++ that ran on all its cores."""
 
     block: int = says("Its number, from 0.")
     cycles: Cycles = says("Its cycles.")
+
+
+class Run(CommandDocument, name="run", version=8):
+    """A program that ran. If no cycles are modelled, the keys about time are null and `untimed` gives the reason."""
+
+    @classmethod
+    def further_keys(cls) -> Sequence[type[Keys]]:
+        """Return the keys of every run, those of its further sections, and those that commands add."""
+        return [RunKeys, *(section(name).keys for name in sections.further_reports()), CoresKeys]
 
 
 class CoresKeys(Keys):
@@ -414,20 +476,10 @@ class CoresKeys(Keys):
     """Every core with `--all-blocks`; the document is about the slowest."""
 
 
-class Run(CommandDocument, name="run", version=8):
-    """A program that ran. If no cycles are modelled, the keys about time are null and `untimed` gives the reason."""
-
-    @classmethod
-    def further_keys(cls) -> Sequence[type[Keys]]:
-        """Return the keys of its sections."""
-        return [*(section(name).keys for name in (*DOCUMENTED, *sections.further_reports())), CoresKeys]
-
-
 def run_document(report: RunReport) -> Document:
     """Return the report as JSON; names include units, a file is null if it was not written."""
-    content: Document = {"schema_version": Run.VERSION}
-    for name in (*DOCUMENTED, *report.further):
-        part = section(name)
+    content: Document = {"schema_version": Run.VERSION, **RunKeys.of(report)}
+    for part in map(section, report.further):
         keys = part.keys.of(report)
         content |= dict.fromkeys(keys) if part.of_time and report.result.untimed else keys
     return content

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from math import isfinite, prod
@@ -15,34 +15,16 @@ from castsim.execution.interpreter.memory import Origin, ReadElement
 from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree
-from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.reports.documents import ABSENT, Document, Keys, says
+from castsim.reports.cycle_evidence import OperationKindWork, differs_from_shipped, facts_behind
+from castsim.reports.documents import Keys, record, says
 from castsim.reports.numbers import grouped, lines_named
-from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, UndefinedOutput
-from castsim.reports.schemas.keys import Column, Cycles, Elements, ErrorEntry, Line, Output, Value
+from castsim.reports.run_report import PartialOutput, ReportSection, RunReport
+from castsim.reports.schemas.keys import Column, Cycles, Elements, Line, Output, Value
 from castsim.reports.terminal import indented, table
-from castsim.running.cycle_evidence import OperationKindWork, differs_from_shipped, facts_behind
 from castsim.running.program_runs import OpaqueUse
 from castsim.targets.loader import Target, TileTarget, measured_operation
-
-
-class OutputsKeys(Keys):
-    """Keys of the outputs."""
-
-    outputs: list[Output] = says("The output arrays.")
-    outputs_not_computed: list[PartialOutput] = says(of=lambda report: report.partial or ABSENT, optional=True)
-    """Outputs that are not fully computed, if there are any."""
-    outputs_undefined: list[UndefinedOutput] = says(of=lambda report: report.undefined or ABSENT, optional=True)
-    """Outputs that depend in part on unwritten memory, if there are any."""
-    printed: list[str] = says(
-        "The printed lines of a kernel in C, with file and line, if there are any.",
-        lambda report: report.result.loaded.printed or ABSENT,
-        optional=True,
-    )
-    errors: list[ErrorEntry] = says(optional=True)
-    """Reasons why a completed run fails: races, outputs that are not computed."""
 
 
 def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -103,7 +85,7 @@ def _partial(output: PartialOutput) -> Iterator[RenderableType]:
         yield indented(Text(f"written to {output.file}, with 0 for these; {output.computed_file} marks them"))
 
 
-OUTPUTS = ReportSection(_outputs_text, OutputsKeys, options=("--out", "--partial"), brief=_brief_outputs)
+OUTPUTS = ReportSection(_outputs_text, options=("--out", "--partial"), brief=_brief_outputs)
 
 
 # What casts did to their numbers: how many were rounded, clamped, wrapped, overflowed.
@@ -111,7 +93,7 @@ OUTPUTS = ReportSection(_outputs_text, OutputsKeys, options=("--out", "--partial
 OUTCOMES = tuple(each.value for each in Outcome if each is not Outcome.EXACT)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CastLine(Keys):
     """Effects of an instruction's casts on their numbers, all executions together; all other numbers are exact.
     For vector instructions and TPC code: effects of a line's conversions between the same formats, in active lanes.
@@ -124,8 +106,7 @@ class CastLine(Keys):
     elements: Elements = says("Number of cast values.")
     rounded: Elements = says("Number of values within the range of the destination that were rounded.")
     clamped: Elements = says("Number of values outside the range that became its end.")
-    wrapped: Elements = says()
-    """Count of numbers beyond the range that became another number, usually by their low bits."""
+    wrapped: Elements = says("Count of numbers beyond the range that became another number, usually by their low bits.")
     overflow: Elements = says("Number of values that became infinity, or NaN.")
     nan: Elements = says("Number of NaN values that became a number.")
 
@@ -138,13 +119,6 @@ def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
 def _line(cast_place: CastPlace, counts: Outcomes) -> CastLine:
     numbers = (counts.elements, counts.rounded, counts.clamped, counts.wrapped, counts.overflow, counts.nan)
     return CastLine(cast_place.line, cast_place.op, cast_place.src, cast_place.dst, *numbers)
-
-
-class CastsKeys(Keys):
-    """Keys of the casts."""
-
-    casts: list[CastLine] = says(of=lambda report: cast_lines(report) or ABSENT, optional=True)
-    """Effects of the casts on their numbers, by instruction, if values were computed."""
 
 
 def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -196,13 +170,13 @@ def _number(count: int) -> str:
     return grouped(count) if count else ""
 
 
-CASTS = ReportSection(_casts_text, CastsKeys, brief=_brief_casts)
+CASTS = ReportSection(_casts_text, brief=_brief_casts)
 
 
 # Which vector operations of a program have no published cycles, and whose values are not claimed to be bit-exact.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operation(Keys):
     """A vector operation on one element type."""
 
@@ -223,14 +197,8 @@ def operation_notes(tree: Tree, target: Target, timing: Timing) -> tuple[Operati
     return tuple(_note(target, mnemonic, element, tree, timing) for mnemonic, element in sorted(operations))
 
 
-class OperationsKeys(Keys):
-    """Keys of the vector operations."""
-
-    operations: list[Operation] = says(of=lambda report: _noted(report) or ABSENT, optional=True)
-    """The vector operations of a tile program, if it has any."""
-
-
-def _noted(report: RunReport) -> tuple[Operation, ...]:
+def noted_operations(report: RunReport) -> tuple[Operation, ...]:
+    """Return the notes on the vector operations of a run."""
     result = report.result
     return operation_notes(result.loaded.tree, result.loaded.target, result.timing)
 
@@ -238,7 +206,7 @@ def _noted(report: RunReport) -> tuple[Operation, ...]:
 def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     """Yield the operations whose cycles are not validated or whose values may not be bit-exact."""
     del width
-    notes = _noted(report)
+    notes = noted_operations(report)
     doubtful = [f"{note.op} {note.element}" for note in notes if not note.validated]
     if doubtful:
         yield Text(f"cycles not validated (none published): {', '.join(doubtful)}")
@@ -252,7 +220,7 @@ def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def _brief_operations(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    if inexact := [f"{note.op} {note.element}" for note in _noted(report) if note.not_bit_exact is not None]:
+    if inexact := [f"{note.op} {note.element}" for note in noted_operations(report) if note.not_bit_exact is not None]:
         yield Text(f"values may not be bit-exact: {', '.join(inexact)}")
 
 
@@ -269,7 +237,7 @@ def _note(target: TileTarget, mnemonic: str, element: str, tree: Tree, timing: T
     return Operation(mnemonic, element, validated, rule.approximate if doubtful else None)
 
 
-OPERATIONS = ReportSection(_operations_text, OperationsKeys, brief=_brief_operations)
+OPERATIONS = ReportSection(_operations_text, brief=_brief_operations)
 
 
 # Operations that placeholders stand in for, and how much of the time rests on them.
@@ -290,14 +258,6 @@ class Placeholders(Keys):
     operations: list[PlaceholderUse] = says("The operations.", "uses")
     cycles_resting_on_them: Cycles = says("Cycles of the total that depend on them.", "resting")
     cycles_without_them: Cycles = says("The total if their duration were zero.", "without")
-
-
-class OpaqueKeys(Keys):
-    """Keys of the placeholders."""
-
-    placeholders: Placeholders = says(
-        "The opaque operations, if there are any.", lambda report: report.result.placeholders or ABSENT, optional=True
-    )
 
 
 def _opaque_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -325,71 +285,58 @@ def _placeholder_line(use: OpaqueUse) -> str:
     return f"{use.name} on {use.pipe}, {times}, {grouped(use.cycles)} cycles each"
 
 
-OPAQUE = ReportSection(_opaque_text, OpaqueKeys, options=("--opaque",), brief=_opaque_text)
+OPAQUE = ReportSection(_opaque_text, options=("--opaque",), brief=_opaque_text)
 
 
 # The options that decide results of a program, as its text leaves them open: the assembler's version, the back end.
 
 
+@record
 class ChoiceEntry(Keys):
     """An option that decides results which the text leaves open."""
 
     option: str = says("Name of the option.")
     value: str = says("Its value in this run.")
-    legal: list[str] = says("The possible values.")
+    legal: Sequence[str] = says("The possible values.")
     effect: str = says("The effect of the value.")
-    lines: list[Line] = says("The lines of the source that it affects.")
+    lines: Sequence[Line] = says("The lines of the source that it affects.")
 
 
-class ChoicesKeys(Keys):
-    """Keys of the choices."""
-
-    choices: list[ChoiceEntry] = says(
-        "The options that affect the results, if there are any.",
-        lambda report: _chosen(report) or ABSENT,
-        optional=True,
-    )
-
-
-def _chosen(report: RunReport) -> list[Document]:
-    options = report.result.loaded.target.options
+def choices_of(report: RunReport) -> list[ChoiceEntry]:
+    """Return every choice with the source lines that it affects, in the order of the walk."""
+    loaded = report.result.loaded
+    lines: dict[ProgramChoice, set[int]] = {}
+    for choice, span in loaded.executed.choices:
+        lines.setdefault(choice, set()).add(span.line)
+    legal = {choice: [str(value) for value in loaded.target.options[choice.option].legal] for choice in lines}
     return [
-        ChoiceEntry.of(choice, legal=[str(value) for value in options[choice.option].legal], lines=lines)
-        for choice, lines in _effects(report).items()
+        ChoiceEntry(choice.option, choice.value, legal[choice], choice.effect, sorted(own))
+        for choice, own in lines.items()
     ]
 
 
 def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    effects = _effects(report)
-    if not effects:
-        return
-    yield Text("results depend on")
-    options = report.result.loaded.target.options
-    for option in dict.fromkeys(choice.option for choice in effects):
-        own = {choice: lines for choice, lines in effects.items() if choice.option == option}
-        value = next(iter(own)).value
-        others = ", ".join(str(legal_value) for legal_value in options[option].legal if str(legal_value) != value)
+    by_option: dict[str, list[ChoiceEntry]] = {}
+    for choice in choices_of(report):
+        by_option.setdefault(choice.option, []).append(choice)
+    if by_option:
+        yield Text("results depend on")
+    for option, choices in by_option.items():
+        value = choices[0].value
+        others = ", ".join(legal_value for legal_value in choices[0].legal if legal_value != value)
         yield indented(Text(f"{option} = {value} (also {others}: --{option})"))
-        for choice, lines in own.items():
-            yield indented(indented(Text(f"{lines_named(lines)}: {choice.effect}")))
-
-
-def _effects(report: RunReport) -> dict[ProgramChoice, tuple[int, ...]]:
-    """Return every choice with the source lines that it affects, in the order of the walk."""
-    effects: dict[ProgramChoice, dict[int, None]] = {}
-    for choice, span in report.result.loaded.executed.choices:
-        effects.setdefault(choice, {})[span.line] = None
-    return {choice: tuple(sorted(lines)) for choice, lines in effects.items()}
+        for choice in choices:
+            yield indented(indented(Text(f"{lines_named(choice.lines)}: {choice.effect}")))
 
 
 def _brief_choices(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    if values := {choice.option: choice.value for choice in _effects(report)}:
+    if values := {choice.option: choice.value for choice in choices_of(report)}:
         yield Text(f"results depend on {', '.join(f'--{option} {value}' for option, value in values.items())}")
 
 
-CHOICES = ReportSection(_choices_text, ChoicesKeys, brief=_brief_choices)
+CHOICES = ReportSection(_choices_text, brief=_brief_choices)
 
 
 # The reads of memory on which the path of a program rests, or an address, or an extent.
@@ -413,15 +360,6 @@ class Read(Keys):
     column: Column = says("Column of the read.", "span.column")
     value: Value = says("The value.", lambda read: _finite(read.value))
     origin: Origin = says("Origin of the value.")
-
-
-class PathKeys(Keys):
-    """Keys of the path."""
-
-    path_decided_by: list[Read] = says(
-        of=lambda report: report.result.loaded.executed.decided_by or ABSENT, optional=True
-    )
-    """The reads that decide the path, if there are any."""
 
 
 def _finite(value: int | float) -> int | float | str:
@@ -452,4 +390,4 @@ def _read_line(reads: list[ReadElement]) -> str:
     return f"line {reads[0].span.line}: {values}{more} ({sources})"
 
 
-PATH = ReportSection(_path_text, PathKeys)
+PATH = ReportSection(_path_text)

@@ -16,11 +16,11 @@ from castsim.execution.tree import BufferUse, buffer_use
 from castsim.files import file_names
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Codes
-from castsim.reports.documents import Keys, says
+from castsim.reports.cycle_evidence import Sensitivity, Trust, trust_of
+from castsim.reports.documents import Keys, record, says
+from castsim.reports.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.reports.numbers import doubtful_facts
 from castsim.reports.schemas.keys import Elements, FactEntry, Output
-from castsim.running.cycle_evidence import Sensitivity, Trust, trust_of
-from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.running.loaded import Loaded, Partial
 from castsim.running.program_runs import Result, SourceLine, bookkeeping, inserted, source_lines
 from castsim.targets.loader import Target
@@ -30,24 +30,25 @@ if TYPE_CHECKING:
 
     from castsim.machines.vliw.findings import LintFinding
     from castsim.machines.vliw.latency_bound import LatencyBound
-    from castsim.running.lifted_limits import LiftedLimit
+    from castsim.reports.lifted_limits import LiftedLimit
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartialOutput(Keys):
     """An output with elements that are not computed."""
 
     name: str = says("Name of the argument.")
     file: str | None = says("Its `.npy` file; null if it was not written.")
-    computed_file: str | None = says()
-    """The `.npy` file with a mask of the computed elements; null if it was not written."""
+    computed_file: str | None = says(
+        "The `.npy` file with a mask of the computed elements; null if it was not written."
+    )
     format: str = says("Name of its format.")
     shape: list[Elements] = says("Extent of each dimension.")
     elements: Elements = says("Number of elements that are not computed.")
     first: list[int] = says("Index of the first of these elements.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UndefinedOutput(Keys):
     """An output that depends in part on buffer bytes that nothing wrote; they count as 0."""
 
@@ -215,7 +216,7 @@ def _first(marks: NDArray[np.bool_]) -> list[int]:
     return [int(index) for index in np.unravel_index(int(np.argmax(marks)), marks.shape)]
 
 
-# The contract of a report section: its keys, its text and its options, in one place.
+# The contract of a report section: its text, its options and, for a further report, its keys.
 
 Lines: TypeAlias = "Callable[[RunReport, int], Iterable[RenderableType]]"
 """Function that yields a section's lines for a terminal of some columns."""
@@ -230,10 +231,10 @@ def no_refusal(target: Target) -> None:
 class ReportSection:
     """A section of a run's report, the constant `SECTION` of a module in `castsim.reports.sections`.
 
-    `text` builds the section of a full report, `brief` its one-screen form (None: it has none). `keys`,
-    which it adds to the JSON document and its schema, take their values from the run; optional ones may be absent.
-    `options` are the `castsim run` options that enable it. Before anything runs, `refusal` gives the reason why it
-    does not apply to a target. A section `of_time` is empty, and its keys are null, if no cycles are modelled.
+    `text` builds the section of a full report, `brief` its one-screen form (None: it has none). `keys`, which a
+    further report adds to the JSON document and its schema, take their values from the run; optional ones may be
+    absent. `options` are the `castsim run` options that enable it. Before anything runs, `refusal` gives the reason
+    why it does not apply to a target. A section `of_time` is empty, and its keys are null, if no cycles are modelled.
     """
 
     text: Lines

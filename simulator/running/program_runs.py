@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from castsim.engines import engine_for, simulate
-from castsim.execution.input_data import BACKEND, TOOLCHAIN, ProgramChoice, arrayed, entries
+from castsim.execution.input_data import BACKEND, TOOLCHAIN, ProgramChoice, arrayed
 from castsim.execution.outcomes import CastPlace, Outcomes, PlotMixin, notebook_function
 from castsim.execution.pipe_operations import Placeholder
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, Limits, stale_mode
 from castsim.execution.timing import WAITING, Cause, Listener, PipeTiming, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Loop, Lowered, Node, Tree
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, ReadError, Span, Warnings, arguments_checked
+from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError, Span, Warnings, arguments_checked
 from castsim.isa.formats import Codes
 from castsim.isa.reading import KERNEL_SUFFIX, STDIN, Source, read_source
 from castsim.machines.mechanisms import lowerer_of
@@ -442,41 +442,6 @@ def run_loaded(
         ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, issued.undefined, resting,
         issued.races, issued.casts,
     )  # fmt: skip
-
-
-class EntryRow(TypedDict):
-    """The run of one function of a file: its cycles (None if not modelled), or why it cannot be run."""
-
-    entry: str
-    cycles: int | None
-    error: str | None
-
-
-def entry_rows(config: RunConfig, source: Source) -> Iterator[EntryRow]:
-    """Run every function of a tile program that no other function calls; values that a function lacks are ignored."""
-    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
-
-    program = parse(source.text, source.file, go_past_refused=True)
-    refused = {refused_function.name: refused_function.error for refused_function in program.refused}
-    functions = {function.name: function for function in entries(program)}
-    for name in (*functions, *refused):
-        if name in refused:
-            yield {"entry": name, "cycles": None, "error": _first_line(refused[name])}
-            continue
-        arguments = {argument.name for argument in functions[name].arguments}
-        args = {argument: value for argument, value in config.args.items() if argument in arguments}
-        inputs = {argument: value for argument, value in config.inputs.items() if argument in arguments}
-        own = replace(config, entry=name, args=args, inputs=inputs)
-        try:
-            result = own.run(own.load())
-            yield {"entry": name, "cycles": None if result.untimed else result.cycles, "error": None}
-        except (CastsimError, EngineError) as error:
-            yield {"entry": name, "cycles": None, "error": _first_line(error)}
-
-
-def _first_line(error: Exception) -> str:
-    """Return an error without its source lines."""
-    return str(error).partition("\n")[0]
 
 
 def computed(

@@ -29,8 +29,8 @@ from castsim.isa.formats import Saturation, format_named
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
+from castsim.reports import run_cycles
 from castsim.reports.run_cycles import HEADLINE
-from castsim.reports.run_findings import section
 from castsim.reports.run_report import RunReport
 from castsim.running.synchronisation.flags import plan
 from castsim.running.synchronisation.removing import ElementListing, OperandBytes
@@ -138,7 +138,7 @@ def launch_interval(path: Path, target: Any) -> object:
 def launched(path: Path, args: Mapping[str, float], target: Any) -> object:
     """Cycles of a kernel beyond its pipes."""
     report = RunReport.of(run(path, target, timing_only=True, inputs={}, args=args), {})
-    return section("head").keys.of(report).get("launch_cycles")
+    return run_cycles.launch_cycles(report)
 
 
 def optional(path: Path, option: str, target: Any) -> object:

@@ -45,9 +45,9 @@ simulator/machines/vliw: assembled lookup_tables memory_access
 simulator/machines/vliw/semantics: __init__
 simulator/numerics: codec
 simulator/numerics/compiled: __init__
-simulator/reports: run_cycles run_findings run_report target_template terminal
+simulator/reports: cycle_evidence run_cycles run_findings run_report target_template terminal
 simulator/reports/pages: answer_pages grammars run_page
-simulator/running: cycle_evidence languages program_edits program_loading
+simulator/running: languages program_edits program_loading
 simulator/tools/accuracy: command
 simulator/tools/advise: advice_search reordering suggestions
 simulator/tools/builtins: builtin_call

@@ -24,7 +24,7 @@ from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language, Source, read_bytes
-from castsim.reports.documents import CommandDocument, json_of, says
+from castsim.reports.documents import CommandDocument, record, says
 from castsim.running.loaded import Inputs
 from castsim.running.program_runs import RunConfig
 from castsim.running.synchronisation.race_findings import IGNORE
@@ -207,6 +207,7 @@ def _padded(array: Codes, size: int) -> Codes:
 # The command `record`.
 
 
+@record
 class Recorded(CommandDocument, name="record"):
     """A kernel in C++ as a `.pto` program of its recorded operations."""
 
@@ -214,7 +215,7 @@ class Recorded(CommandDocument, name="record"):
     blocks: Annotated[int, ("minimum", 1)] = says("The number of cores that the kernel sees.")
     statements: Annotated[int, ("minimum", 0)] = says("Number of statements in the function of the program.")
     text: str = says("The program.")
-    output: str | None = says("The output file; null if none was written.")
+    output: Path | None = says("The output file; null if none was written.")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -229,13 +230,6 @@ def execute(options: Namespace) -> CommandOutcome:
     written = recording.pto_text()
     path = write_out(options.out, written.encode(), options.program)
     statements = len(recording.program.functions[0].body or ())
-    document = {
-        "program": options.program,
-        "blocks": recording.blocks,
-        "statements": statements,
-        "text": written,
-        "output": json_of(path),
-    }
-
+    document = Recorded(options.program, recording.blocks, statements, written, path).as_json()
     shown = written.rstrip() if path is None else f"{statements} statements written to {path}"
     return CommandOutcome(document, lambda _: plain(shown, no_wrap=path is None))

@@ -8,7 +8,8 @@ from itertools import islice, pairwise
 
 from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.reports.documents import Document, Json, identifier, shortened
+from castsim.reports.cycle_evidence import WEIGHTIEST, Share
+from castsim.reports.documents import Document, identifier, shortened
 from castsim.reports.launches import written_launches
 from castsim.reports.numbers import clock, described, duration, grouped
 from castsim.reports.pages.blocks import (
@@ -41,13 +42,12 @@ from castsim.reports.pages.run_timeline import (
 )
 from castsim.reports.run_cycles import headline
 from castsim.reports.run_findings import PRINTED, race_notice, section, stale_notice
-from castsim.reports.run_outcomes import heading_of
+from castsim.reports.run_outcomes import OUTCOMES, CastLine, cast_lines, heading_of
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_maps
 from castsim.reports.views.perfetto import CounterTrack, counters
 from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
-from castsim.running.cycle_evidence import WEIGHTIEST, Share
 from castsim.running.program_runs import Result
 
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.
@@ -253,9 +253,9 @@ def _costs(result: Result) -> dict[int, _Cost]:
 def _add_launches(result: Result, costs: dict[int, _Cost]) -> None:
     for launches in written_launches(result.loaded.tree, result.loaded.target):
         for line in launches.lines:
-            if line.number is None or line.number == launches.line:
+            if line.line is None or line.line == launches.line:
                 continue
-            cost = costs.setdefault(line.number, _Cost())
+            cost = costs.setdefault(line.line, _Cost())
             cost.executions += line.executions
             cost.inside += line.cycles
             cost.add("", line.causes)
@@ -281,10 +281,6 @@ _MOST_EXECUTIONS = 2000
 """Maximum number of executions that the page lists too; `--json` has all."""
 
 
-_OUTCOMES = ("rounded", "clamped", "wrapped", "overflow", "nan")
-"""The effects of a cast on a number."""
-
-
 def run_page(
     report: RunReport,
     document: Document,
@@ -303,7 +299,7 @@ def run_page(
     links = () if report.latencies is None else report.latencies.links
     shown = None if report.result.untimed else run_timeline(report.result, window, links)
     program = replace(program_block(report.result), grammar=grammar)
-    contents = _sections(report, document, shown, program, more)
+    contents = _sections(report, shown, program, more)
     sections = [PageSection(name, title, tuple(blocks)) for name, title, blocks in contents]
     return Page(
         kind="run",
@@ -315,11 +311,7 @@ def run_page(
 
 
 def _sections(
-    report: RunReport,
-    document: Document,
-    shown: RunTimeline | None,
-    program: ProgramListing,
-    more: Sequence[Block],
+    report: RunReport, shown: RunTimeline | None, program: ProgramListing, more: Sequence[Block]
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
     summary = tuple(summary_lines(report))
@@ -334,7 +326,7 @@ def _sections(
         yield "path", "Critical path", _path(report, shown)
         yield "launches", "Inside of launches", _of_text(report, "launches")
     yield "outputs", "Outputs", (*_of_text(report, "outputs"), *output_blocks(result))
-    yield "casts", "Casts", cast_blocks(document)
+    yield "casts", "Casts", cast_blocks(cast_lines(report))
     yield "stale", "Stale reads", _of_text(report, "stale_reads")
     yield "lint", "Lint", _of_text(report, "lint")
     yield "what-if", "What if", _of_text(report, "what_if")
@@ -359,11 +351,7 @@ def summary_lines(report: RunReport) -> Iterator[Line]:
     first, *others = headline(report)
     yield Line(f"{time}. {first[:1].upper()}{first[1:]}.", "answer")
     yield from (Line(text, "strong") for text in others)
-    yield Line(_trust(report))
-
-
-def _trust(report: RunReport) -> str:
-    return f"Trust: {report.trust.sentence()}"
+    yield Line(f"Trust: {report.trust.sentence()}")
 
 
 def _time(report: RunReport) -> str:
@@ -431,23 +419,15 @@ def line_blocks(report: RunReport) -> Iterator[Block]:
         yield Folded(f"{len(rows[False])} instructions that only wait or set flags", (blocks[False],))
 
 
-def cast_blocks(document: Document) -> Iterator[Block]:
-    """Yield how many numbers each cast rounded, clamped and so on, as in the JSON."""
-    casts = document.get("casts")
-    if not isinstance(casts, list | tuple) or not casts:
+def cast_blocks(casts: Sequence[CastLine]) -> Iterator[Block]:
+    """Yield how many numbers each cast rounded, clamped and so on."""
+    if not casts:
         return
-    lines = [line for line in casts if isinstance(line, dict)]
-    names = tuple(f"line {line['line']}: {line['src']} -> {line['dst']}" for line in lines)
-    counts = {name: tuple(_count(line, name) for line in lines) for name in ("elements", *_OUTCOMES)}
-    others = [sum(values) for values in zip(*(counts[name] for name in _OUTCOMES), strict=True)]
-    exact = tuple(whole - other for whole, other in zip(counts["elements"], others, strict=True))
-    series = [Series("exact", exact, "exact"), *(Series(heading_of(name), counts[name], name) for name in _OUTCOMES)]
+    names = tuple(f"line {line.line}: {line.src} -> {line.dst}" for line in casts)
+    counts = {name: tuple(getattr(line, name) for line in casts) for name in OUTCOMES}
+    exact = tuple(line.elements - sum(getattr(line, name) for name in OUTCOMES) for line in casts)
+    series = [Series("exact", exact, "exact"), *(Series(heading_of(name), counts[name], name) for name in OUTCOMES)]
     yield Bars("Results of casts", "numbers", names, tuple(bars for bars in series if any(bars.values)))
-
-
-def _count(entry: Mapping[str, Json], name: str) -> int:
-    value = entry.get(name)
-    return value if isinstance(value, int) else 0
 
 
 def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
 from castsim.execution.timing import Cause
-from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Format
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.reports.documents import CommandDocument, Keys, identifier, says
+from castsim.reports.documents import CommandDocument, Keys, identifier, record, says
 from castsim.targets.description import Status
 
 Cycles: TypeAlias = Annotated[int, ("unit", "cycles")]
@@ -67,7 +67,7 @@ class Number(Keys):
     value: Value = says("The number: JSON has no NaN and no infinities, which are `nan`, `inf`, `-inf`.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Output(Keys):
     """An output array."""
 
@@ -102,7 +102,7 @@ class StaleRead(Keys):
     times: int = says("Number of occurrences.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FactEntry(Keys):
     """A fact of a target."""
 
@@ -176,6 +176,7 @@ class Failure(CommandDocument, name="errors"):
     errors: list[ErrorEntry] = says("The errors.")
 
 
+@record
 class Entry(Keys):
     """A function of a file."""
 
@@ -184,9 +185,10 @@ class Entry(Keys):
     error: str | None = says("The reason why it cannot be run; null if it can.")
 
 
+@record
 class AllEntries(CommandDocument, name="run-all-entries"):
     """Every function of a file, run separately; with `--all-entries`."""
 
     program: str = says("The file.")
-    entries: list[Entry] = says("The functions.")
+    entries: Sequence[Entry] = says("The functions.")
     failed: int = says("Number of functions that cannot be run.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -14,10 +14,10 @@ from rich.text import Text
 from castsim.execution.timing import WAITING, Cause, Limiter, Timing, limiter, share
 from castsim.execution.tree import Access, Lowered, Tree, accesses, elements, instances, moved_accesses, scratch_reads
 from castsim.isa.dataclass import dataclass, field
-from castsim.reports.documents import Keys, says
-from castsim.reports.launches import LAUNCH, InstructionLaunches, LineLaunches, all_launches
+from castsim.reports.documents import Keys, apart, derived, extended, record, says
+from castsim.reports.launches import LAUNCH, Launches, all_launches
 from castsim.reports.numbers import grouped
-from castsim.reports.run_cycles import Launches, launch_table
+from castsim.reports.run_cycles import launch_table
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Bytes, CauseName, Cycles, Line, Name
 from castsim.reports.terminal import indented, table
@@ -32,48 +32,42 @@ from castsim.targets.loader import Target
 _MOST_PLACES = 512
 """Maximum number of different access addresses kept apart; beyond it, an operand's addresses count as one stretch."""
 
-Interval = tuple[int, int]
+Interval: TypeAlias = tuple[int, int]
 """Cycles [start, end)."""
 
+FromTo: TypeAlias = Annotated[Interval, ("minItems", 2), ("maxItems", 2), ("unit", "cycles")]
 
-@dataclass(frozen=True, slots=True)
-class BufferStretch:
-    """Bytes [start, end) of a buffer that instructions treat alike.
 
-    `writes` and `reads` are the cycles in which an instruction accesses them, `live` those in which their content is
-    still needed, all in order and disjoint; `written_by` and `read_by` are source lines. `scratch` marks bytes of an
-    instruction's scratch tile.
+@record
+class BufferStretch(Keys, title="Stretch"):
+    """Bytes of a buffer that instructions treat alike. Pairs are cycles from the first to the one after the last.
+
+    The pairs of a list are disjoint and in order. Contents live from a write to the last read before the next write.
     """
 
-    start: int
-    end: int
-    written_by: tuple[int, ...]
-    read_by: tuple[int, ...]
-    writes: tuple[Interval, ...]
-    reads: tuple[Interval, ...]
-    live: tuple[Interval, ...]
-    scratch: bool
-
-    @property
-    def last_byte(self) -> int:
-        """Address of its last byte."""
-        return self.end - 1
-
-    @property
-    def live_cycles(self) -> int:
-        """Cycles in which the content is needed."""
-        return sum(end - start for start, end in self.live)
+    start: int = says("Address of the first byte.", key="first_byte")
+    end: int = apart()
+    last_byte: int = derived("Address of the last byte.", lambda own: own.end - 1)
+    scratch: bool = says("Whether it is an instruction's scratch tile.")
+    written_by: Sequence[Line] = says("Lines that write it.", key="written_by_lines")
+    read_by: Sequence[Line] = says("Lines that read it.", key="read_by_lines")
+    live_cycles: Cycles = derived(
+        "Cycles in which its content is live.", lambda own: sum(end - start for start, end in own.live)
+    )
+    live: Sequence[FromTo] = says("Intervals in which its content is live.")
+    writes: Sequence[FromTo] = says("Intervals in which it is written.")
+    reads: Sequence[FromTo] = says("Intervals in which it is read.")
 
 
-@dataclass(frozen=True, slots=True)
-class BufferMap:
-    """A buffer: its stretches in address order, and the peak of live bytes, first reached in cycle `peak_cycle`."""
+@record
+class BufferMap(Keys, title="Buffer"):
+    """A buffer over time."""
 
-    name: str
-    capacity: int
-    stretches: tuple[BufferStretch, ...]
-    peak_bytes: int
-    peak_cycle: int
+    name: str = says("Name of the memory.")
+    capacity: Bytes = says("Its size.", key="capacity_bytes")
+    peak_bytes: Bytes = says("The largest number of bytes live at once.", key="peak_live_bytes")
+    peak_cycle: Cycles = says("The first cycle with that number of live bytes.")
+    stretches: Sequence[BufferStretch] = says("Its stretches, by address.")
 
 
 @dataclass(slots=True)
@@ -93,8 +87,7 @@ def buffer_maps(tree: Tree, timing: Timing, target: Target) -> tuple[BufferMap, 
         uses = _uses(tree, timing, name)
         if uses:
             stretches = tuple(_merged(uses))
-            peak, cycle = _peak(stretches)
-            maps.append(BufferMap(name, memory.capacity_bytes, stretches, peak, cycle))
+            maps.append(BufferMap(name, memory.capacity_bytes, *_peak(stretches), stretches))
     return tuple(maps)
 
 
@@ -164,12 +157,12 @@ def _merged(uses: dict[Interval, _Use]) -> Iterator[BufferStretch]:
 def _stretch(interval: Interval, use: _Use) -> BufferStretch:
     return BufferStretch(
         *interval,
+        use.scratch,
         tuple(sorted(use.written_by)),
         tuple(sorted(use.read_by)),
+        tuple(joined(_lives(use.events))),
         tuple(joined((start, end) for start, end, write in use.events if write)),
         tuple(joined((start, end) for start, end, write in use.events if not write)),
-        tuple(joined(_lives(use.events))),
-        use.scratch,
     )
 
 
@@ -230,107 +223,57 @@ _LEGEND = {
 """The letters of a map, each with its meaning."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineCost:
-    """The cost of a source line with tile operations to its pipe.
-
-    `causes` are the cycles its pipe spent on it, `share` the line's part of that pipe's occupied cycles; the drain of
-    a pipe belongs to no line. `mostly` is the largest cause, None if its pipe spent nothing on it.
-    """
-
-    line: SourceLine
-    causes: Mapping[Cause, int]
-    share: float
-    mostly: Cause | None
-
-
-@dataclass(frozen=True, slots=True)
-class PipeOverlap:
-    """The overlap of the pipes.
-
-    `busy` are the cycles in which each pipe executes an instruction that touches bytes, `together[k]` the cycles in
-    which exactly k + 1 pipes do. A serial order would take the sum of `busy`, the best order the longest of it.
-    """
-
-    busy: Mapping[str, int]
-    together: tuple[int, ...]
-
-    @property
-    def serial(self) -> int:
-        """Cycles of the same work, one pipe after the other."""
-        return sum(self.busy.values())
-
-    @property
-    def covered(self) -> int:
-        """Cycles in which any pipe works."""
-        return sum(self.together)
-
-    @property
-    def achieved(self) -> float | None:
-        """Part of the work that the busiest pipe could hide and does hide; None if only one pipe works."""
-        possible = self.serial - max(self.busy.values(), default=0)
-        return (self.serial - self.covered) / possible if possible else None
-
-
-@dataclass(frozen=True, slots=True)
-class KernelReport:
-    """The data that `castsim run --report kernel` adds to the report of a run."""
-
-    total: int
-    lines: tuple[LineCost, ...]
-    overlap: PipeOverlap
-    bound: Limiter | None
-    buffers: tuple[BufferMap, ...]
-    launches: tuple[InstructionLaunches, ...]
-
-
-def kernel_report(result: Result) -> KernelReport:
-    """Derive the report of a tile program's run."""
-    tree, timing = result.loaded.tree, result.timing
-    return KernelReport(
-        total=timing.total,
-        lines=_line_costs(tree, timing),
-        overlap=_overlap(tree, timing),
-        bound=limiter(timing),
-        buffers=buffer_maps(tree, timing, result.loaded.target),
-        launches=tuple(all_launches(tree, timing, result.loaded.target)),
-    )
-
-
-FromTo = Annotated[list[int], ("minItems", 2), ("maxItems", 2), ("unit", "cycles")]
-
-
+@record
 class KernelLine(Keys):
     """The cost of a source line to its pipe."""
 
-    line: Line = says("Line of the source.", "line.span.line")
-    op: str = says("The instruction.", "line.text")
-    pipe: str = says("Its pipe.", "line.pipe")
-    executions: int = says("Number of executions.", "line.executions")
-    cycles: Cycles = says("Cycles from start to end of its executions, which may overlap.", "line.cycles")
-    pipe_cycles: Cycles = says("Cycles that its pipe spent on it.", "line.pipe_cycles")
-    share_of_pipe: float = says("Fraction of its pipe's occupied cycles, from 0 to 1.", "share")
-    causes: dict[CauseName, Cycles] = says("The pipe's cycles by cause.")
+    source: SourceLine = apart()
+    line: Line = derived("Line of the source.", "source.span.line")
+    op: str = derived("The instruction.", "source.text")
+    pipe: str = derived("Its pipe.", "source.pipe")
+    executions: int = derived("Number of executions.", "source.executions")
+    cycles: Cycles = derived("Cycles from start to end of its executions, which may overlap.", "source.cycles")
+    pipe_cycles: Cycles = derived("Cycles that its pipe spent on it.", "source.pipe_cycles")
+    share: float = says("Fraction of its pipe's occupied cycles, from 0 to 1.", key="share_of_pipe")
+    causes: Mapping[CauseName, Cycles] = says("The pipe's cycles by cause.")
+
+    @property
+    def mostly(self) -> Cause | None:
+        """The largest cause, None if its pipe spent nothing on it."""
+        return max(self.causes, key=lambda cause: self.causes[cause], default=None)
 
 
+@record
 class PipesAtWork(Keys):
     """The cycles in which a number of pipes worked at once."""
 
-    pipes: int = says("Number of pipes.", lambda own: own[0])
-    cycles: Cycles = says("Cycles in which exactly this number of pipes worked.", lambda own: own[1])
+    pipes: int = says("Number of pipes.")
+    cycles: Cycles = says("Cycles in which exactly this number of pipes worked.")
 
 
-class Overlap(Keys):
+def _achieved(overlap: PipeOverlap) -> float | None:
+    possible = overlap.serial - max(overlap.busy.values(), default=0)
+    return (overlap.serial - overlap.covered) / possible if possible else None
+
+
+@record
+class PipeOverlap(Keys, title="Overlap"):
     """The overlap of the pipes."""
 
-    work_cycles: dict[Name, Cycles] = says("Cycles in which each pipe is working.", "busy")
-    serial_cycles: Cycles = says("Total of the cycles of all pipes.", "serial")
-    covered_cycles: Cycles = says("Cycles in which at least one pipe works.", "covered")
-    cycles_with_pipes_at_work: list[PipesAtWork] = says(
-        "Cycles by the number of working pipes.", lambda overlap: enumerate(overlap.together, 1)
+    busy: Mapping[Name, Cycles] = says("Cycles in which each pipe is working.", key="work_cycles")
+    serial: Cycles = derived(
+        "Total of the cycles of all pipes.", lambda own: sum(own.busy.values()), key="serial_cycles"
     )
-    achieved: float | None
-    """Part of the work that the busiest pipe could hide and does hide, from 0 to 1; null if only one pipe works."""
+    covered: Cycles = derived(
+        "Cycles in which at least one pipe works.",
+        lambda own: sum(entry.cycles for entry in own.together),
+        key="covered_cycles",
+    )
+    together: Sequence[PipesAtWork] = says("Cycles by the number of working pipes.", key="cycles_with_pipes_at_work")
+    achieved: float | None = derived(
+        "Part of the work that the busiest pipe could hide and does hide, from 0 to 1; null if only one pipe works.",
+        _achieved,
+    )
 
 
 class Bound(Keys):
@@ -342,54 +285,62 @@ class Bound(Keys):
     occupied_cycles: Cycles = says("Cycles in which the pipe is occupied.", "occupied")
 
 
+@record
 class LineCycles(Keys):
     """Cycles of a line."""
 
-    line: Line | None = says("The line; see `lines`.", lambda own: own[0].number)
-    op: str = says("The instruction.", lambda own: own[0].text)
-    cycles: Cycles = says("Its cycles.", lambda own: own[1])
+    line: Line | None = says("The line; see `lines`.")
+    op: str = says("The instruction.")
+    cycles: Cycles = says("Its cycles.")
 
 
+def _behind_causes(launches: Launches) -> Mapping[Cause, Sequence[LineCycles]]:
+    behind: dict[Cause, Sequence[LineCycles]] = {}
+    for cause in Cause:
+        lines = [
+            LineCycles(line.line, line.op, line.causes[cause]) for line in launches.lines if line.causes.get(cause)
+        ]
+        if lines:
+            behind[cause] = sorted(lines, key=lambda line: -line.cycles)
+    return behind
+
+
+@record
 class LaunchesByCause(Launches):
     """All launches of one source instruction, with the lines behind each cause."""
 
-    behind_causes: dict[CauseName, list[LineCycles]] = says(
-        "The lines with cycles of each cause, most first.", lambda each: dict(each.behind_causes())
+    behind_causes: Mapping[CauseName, Sequence[LineCycles]] = derived(
+        "The lines with cycles of each cause, most first.", _behind_causes
     )
 
 
-class Stretch(Keys):
-    """Bytes of a buffer that instructions treat alike. Pairs are cycles from the first to the one after the last."""
-
-    first_byte: int = says("Address of the first byte.", "start")
-    last_byte: int = says("Address of the last byte.")
-    scratch: bool = says("Whether it is an instruction's scratch tile.")
-    written_by_lines: list[Line] = says("Lines that write it.", "written_by")
-    read_by_lines: list[Line] = says("Lines that read it.", "read_by")
-    live_cycles: Cycles = says("Cycles in which its content is live.")
-    live: list[FromTo] = says("Intervals in which its content is live.")
-    writes: list[FromTo] = says("Intervals in which it is written.")
-    reads: list[FromTo] = says("Intervals in which it is read.")
-
-
-class Buffer(Keys):
-    """A buffer over time."""
-
-    name: str = says("Name of the memory.")
-    capacity_bytes: Bytes = says("Its size.", "capacity")
-    peak_live_bytes: Bytes = says("The largest number of bytes live at once.", "peak_bytes")
-    peak_cycle: Cycles = says("The first cycle with that number of live bytes.")
-    stretches: list[Stretch] = says("Its stretches, by address.")
-
-
+@record
 class Kernel(Keys):
-    """A whole kernel."""
+    """A whole kernel.
 
-    lines: list[KernelLine] = says("The lines of the source.")
-    overlap: Overlap = says("The overlap of the pipes.")
-    bound: Bound | None = says("The bottleneck; null if no pipe worked.")
-    launches: list[LaunchesByCause] = says("Details of launches.")
-    buffers: list[Buffer] = says("The on-chip buffers.")
+    `total` are the cycles of the run.
+    """
+
+    total: int = apart()
+    lines: Sequence[KernelLine] = says("The lines of the source.")
+    overlap: PipeOverlap = says("The overlap of the pipes.")
+    limiter: Limiter | None = apart()
+    bound: Bound | None = derived("The bottleneck; null if no pipe worked.", "limiter")
+    launches: Sequence[LaunchesByCause] = says("Details of launches.")
+    buffers: Sequence[BufferMap] = says("The on-chip buffers.")
+
+
+def kernel_report(result: Result) -> Kernel:
+    """Derive the report of a tile program's run."""
+    tree, timing, target = result.loaded.tree, result.timing, result.loaded.target
+    return Kernel(
+        total=timing.total,
+        lines=_line_costs(tree, timing),
+        overlap=_overlap(tree, timing),
+        limiter=limiter(timing),
+        launches=[extended(LaunchesByCause, launches) for launches in all_launches(tree, timing, target)],
+        buffers=buffer_maps(tree, timing, target),
+    )
 
 
 class KernelKeys(Keys):
@@ -405,7 +356,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text()
     yield Text("kernel", style="bold")
     yield from _overlap_text(overview.overlap)
-    yield Text(overview.bound.sentence() if overview.bound else "No pipe has any work")
+    yield Text(overview.limiter.sentence() if overview.limiter else "No pipe has any work")
     yield Text()
     yield _lines(overview)
     for launches in overview.launches:
@@ -420,32 +371,29 @@ def _overlap_text(overlap: PipeOverlap) -> Iterator[RenderableType]:
     busy = ", ".join(f"{pipe} {grouped(cycles)}" for pipe, cycles in overlap.busy.items())
     yield Text(f"cycles at work: {busy or 'none'}; {grouped(overlap.serial)} cycles without overlap")
     if overlap.achieved is not None:
-        together = ", ".join(
-            f"{k} for {share(cycles, overlap.covered)}" for k, cycles in enumerate(overlap.together, 1)
-        )
+        together = ", ".join(f"{entry.pipes} for {share(entry.cycles, overlap.covered)}" for entry in overlap.together)
         yield Text(
             f"overlap: {100 * overlap.achieved:.1f} % of what the busiest pipe could hide; number of pipes at work: "
             f"{together}"
         )
 
 
-def _lines(report: KernelReport) -> Table:
+def _lines(report: Kernel) -> Table:
     numbers = (">times", ">cycles each", ">pipe cycles", ">share of pipe")
     grid = table(">line", "instruction", "pipe", *numbers, "mostly")
-    for cost in report.lines:
-        line = cost.line
+    for line in report.lines:
         mean = f"{line.cycles / line.executions:,.1f}"
-        cells = (grouped(line.executions), mean, grouped(line.pipe_cycles), f"{100 * cost.share:.1f} %")
-        grid.add_row(str(line.span.line), line.text, line.pipe, *cells, str(cost.mostly or ""))
+        cells = (grouped(line.executions), mean, grouped(line.pipe_cycles), f"{100 * line.share:.1f} %")
+        grid.add_row(str(line.line), line.op, line.pipe, *cells, str(line.mostly or ""))
     return grid
 
 
-def _launches(launches: InstructionLaunches) -> Iterator[RenderableType]:
+def _launches(launches: LaunchesByCause) -> Iterator[RenderableType]:
     """Yield the instructions of launches behind each cause, and those that make up a tile operation."""
-    own = launches.text == LAUNCH
+    own = launches.op == LAUNCH
     times = f"{grouped(launches.executions)} time{'s' * (launches.executions != 1)}"
     which = "" if own or launches.executions == 1 else ", the first of them"
-    yield Text(f"line {launches.line}, {launches.text}, {times}{which}: {grouped(launches.cycles)} cycles")
+    yield Text(f"line {launches.line}, {launches.op}, {times}{which}: {grouped(launches.cycles)} cycles")
     if launches.cycles != launches.pipe_cycles:
         yield indented(
             Text(f"sum over its instructions; the table above counts {grouped(launches.pipe_cycles)} cycles")
@@ -454,14 +402,15 @@ def _launches(launches: InstructionLaunches) -> Iterator[RenderableType]:
         yield launch_table(launches, "step")
         yield Text()
     rows = (
-        (str(cause), grouped(sum(cycles for _, cycles in lines)), ", ".join(f"{_named(line)} {n}" for line, n in lines))
-        for cause, lines in launches.behind_causes()
+        (str(cause), grouped(sum(line.cycles for line in lines)), ", ".join(map(_named, lines)))
+        for cause, lines in launches.behind_causes.items()
     )
     yield table("cause", ">cycles", "instructions behind it", rows=rows)
 
 
-def _named(line: LineLaunches) -> str:
-    return line.text if line.number is None else f"{line.text} ({line.number})"
+def _named(line: LineCycles) -> str:
+    number = "" if line.line is None else f" ({line.line})"
+    return f"{line.op}{number} {line.cycles}"
 
 
 def _buffer(buffer: BufferMap, total: int, width: int) -> Iterator[RenderableType]:
@@ -510,7 +459,7 @@ def _within(intervals: Sequence[Interval], span: Interval) -> bool:
     return index < len(intervals) and intervals[index][0] < span[1]
 
 
-def _line_costs(tree: Tree, timing: Timing) -> tuple[LineCost, ...]:
+def _line_costs(tree: Tree, timing: Timing) -> tuple[KernelLine, ...]:
     spent: dict[SourceKey, dict[Cause, int]] = {}
     occupied: dict[str, int] = {}
     for operation in timing.operations:
@@ -531,12 +480,11 @@ def _working(tree: Tree) -> set[int]:
     return {element.instruction for element in elements(tree.root) if isinstance(element, Lowered) and element.accesses}
 
 
-def _line_cost(line: SourceLine, spent: Mapping[Cause, int], occupied: Mapping[str, int]) -> LineCost:
+def _line_cost(line: SourceLine, spent: Mapping[Cause, int], occupied: Mapping[str, int]) -> KernelLine:
     causes = {cause: spent[cause] for cause in Cause if spent.get(cause)}
     working = sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
     whole = occupied.get(line.pipe, 0)
-    mostly = max(causes, key=lambda cause: causes[cause], default=None)
-    return LineCost(line, causes, working / whole if whole else 0.0, mostly)
+    return KernelLine(line, working / whole if whole else 0.0, causes)
 
 
 def _overlap(tree: Tree, timing: Timing) -> PipeOverlap:
@@ -560,7 +508,7 @@ def _overlap(tree: Tree, timing: Timing) -> PipeOverlap:
             together[at_work - 1] += cycle - since
         at_work, since = at_work + changes[cycle], cycle
     busy = {pipe: sum(end - start for start, end in intervals) for pipe, intervals in merged.items()}
-    return PipeOverlap(busy, tuple(together))
+    return PipeOverlap(busy, [PipesAtWork(pipes, cycles) for pipes, cycles in enumerate(together, 1)])
 
 
 def _refusal(target: Target) -> str | None:

@@ -16,12 +16,19 @@ from castsim.commands.option_parsers import LAST_PORT, integer_from, options_as,
 from castsim.commands.outcome import CommandOutcome, tell
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
-from castsim.reports.documents import Document
 from castsim.running.languages import CPP, GRAPH, language_module, language_of
 from castsim.running.program_runs import RunConfig
 from castsim.tools.debugger.debug_adapter import serve, serve_port
 from castsim.tools.debugger.stepper import Stepper, stepper_of
-from castsim.tools.debugger.stepping import Stop, element_lines, operation_text, pipe_lines, source_lines, stop_line
+from castsim.tools.debugger.stepping import (
+    Debug,
+    Stop,
+    element_lines,
+    operation_text,
+    pipe_lines,
+    source_lines,
+    stop_line,
+)
 from castsim.tools.debugger.stops import Breakpoint, parse_selection
 
 if TYPE_CHECKING:
@@ -64,7 +71,7 @@ class Console:
         self.stepper = stepper
         self.failed = 0
         self._silent = silent
-        self._stops: list[Document] = []
+        self._stops: list[Stop] = []
         self._interactive = sys.stdin is not None and sys.stdin.isatty()
         self._excerpts = self._interactive and sys.stdout.isatty()
         self._source = _text_of(stepper.trace.file) if self._excerpts else ""
@@ -85,17 +92,15 @@ class Console:
             "quit": self._quit,
         }
 
-    def run(self) -> Document:
-        """Execute commands until one ends the session or the input ends; return the stops as JSON."""
+    def run(self) -> Debug:
+        """Execute commands until one ends the session or the input ends; return the stops."""
         self._stopped()
         for text in self._lines():
             if self._carry_out(text.strip()):
                 break
         loaded = self.stepper.trace.result.loaded
-        return {
-            "file": loaded.file, "entry": loaded.entry, "target": loaded.target.name,
-            "operations": len(self.stepper.lines), "stops": self._stops, "failed": self.failed,
-        }  # fmt: skip
+        steps = len(self.stepper.lines)
+        return Debug(loaded.file, loaded.entry, loaded.target.name, steps, self._stops, self.failed)
 
     def _lines(self) -> Iterator[str]:
         if not self._interactive:
@@ -153,7 +158,8 @@ class Console:
         self._stopped()
 
     def _stopped(self) -> None:
-        self._stops.append(Stop.of(self.stepper))
+        cycle = self.stepper.cycle if self.stepper.trace.timed else None
+        self._stops.append(Stop(self.stepper.line, cycle, self.stepper.ended))
         self._say(stop_line(self.stepper))
         if self.stepper.ended:
             self._say("the program has ended")
@@ -273,7 +279,7 @@ def execute(options: Namespace) -> CommandOutcome:
     config, kernel = run_config_of(options, options.program), options_as(KernelOptions, options)
     refuse_elsewhere(kernel, config.program)
     console = Console(stepper_of(launched(config, kernel)), silent=options.quiet or options.json == "-")
-    document = console.run()
+    document = console.run().as_json()
     return CommandOutcome(document, lambda _: Group(), code=2 if console.failed else 0)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from castsim.execution.timing import Cause
 from castsim.isa.errors import SHOWN
 from castsim.isa.formats import Format, IntFormat
 from castsim.numerics.codec import value_of
-from castsim.reports.documents import CommandDocument, Keys, says
+from castsim.reports.documents import CommandDocument, Keys, record, says
 from castsim.reports.numbers import bits_text
 from castsim.reports.schemas.keys import Cycles, Line
 from castsim.tools.debugger.stepper import Stepper
@@ -37,15 +37,18 @@ def stop_line(stepper: Stepper) -> str:
     return f"{stepper.trace.file}:{stepper.line} cycle {cycle}"
 
 
+@record
 class Stop(Keys):
     """A position at which the program stopped."""
 
     line: Line = says("The line of the next operation; at the end, that of the last one.")
-    cycle: Cycles | None = says(of=lambda stepper: stepper.cycle if stepper.trace.timed else None)
-    """The cycle in which the next operation starts, at the end the cycles of the run; null if none are modelled."""
+    cycle: Cycles | None = says(
+        "The cycle in which the next operation starts, at the end the cycles of the run; null if none are modelled."
+    )
     ended: bool = says("Whether every operation has been executed.")
 
 
+@record
 class Debug(CommandDocument, name="debug"):
     """The stops of a session, in order."""
 
@@ -53,7 +56,7 @@ class Debug(CommandDocument, name="debug"):
     entry: str = says("The executed part of the program.")
     target: str = says("The target's name.")
     operations: int = says("Total number of executed operations, the unit of `step`.")
-    stops: list[Stop] = says("The first stop, and those of each command that moved the program.")
+    stops: Sequence[Stop] = says("The first stop, and those of each command that moved the program.")
     failed: int = says("Commands that failed.")
 
 

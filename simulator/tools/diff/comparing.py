@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from types import SimpleNamespace, UnionType
@@ -18,7 +18,8 @@ from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.reading import Source, read_bytes, source_from
 from castsim.numerics.codec import codes_from_array
 from castsim.reports.documents import Keys, identifier, keys_of
-from castsim.reports.run_cycles import Launches, LaunchLine, Pipe
+from castsim.reports.launches import Launches, LaunchLine
+from castsim.reports.run_cycles import Pipe
 from castsim.reports.run_findings import Run
 from castsim.reports.sections.kernel import Kernel, KernelLine
 from castsim.running.loaded import LoadedProgram, LoadRequest
@@ -156,9 +157,9 @@ def _value(hint: Any, value: Any, place: str) -> Any:
         return _value(arguments[0], value, place)
     if origin in (Union, UnionType):
         return None if value is None else _value(arguments[0], value, place)
-    if origin is list and isinstance(value, list):
+    if origin in (list, Sequence) and isinstance(value, list):
         return [_value(arguments[0], item, f"{place}.{number}") for number, item in enumerate(value)]
-    if origin is dict and isinstance(value, Mapping):
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
         return {key: _value(arguments[1], item, f"{place}.{key}") for key, item in value.items()}
     if origin is None and issubclass(hint, Keys):
         return _object(hint, value, f"{place}.")
@@ -170,7 +171,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
 
 
 _BEYOND = 1 << 63
-_KINDS = {int: "count", float: "number", list: "list", dict: "object"}
+_KINDS = {int: "count", float: "number", list: "list", Sequence: "list", dict: "object", Mapping: "object"}
 
 
 # A result of a run as a side of a comparison.

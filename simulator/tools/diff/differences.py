@@ -205,8 +205,8 @@ def _costs(result: Result) -> dict[int, SourceLineCost]:
     costs = {line: SourceLineCost(spent, causes.get(line, {})) for line, spent in cycles.items()}
     for launches in written_launches(tree, result.loaded.target):
         for inside in launches.lines:
-            if inside.number is not None and inside.number not in costs:
-                costs[inside.number] = SourceLineCost(inside.cycles, dict(inside.causes))
+            if inside.line is not None and inside.line not in costs:
+                costs[inside.line] = SourceLineCost(inside.cycles, dict(inside.causes))
     return costs
 
 

@@ -18,7 +18,7 @@ from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import Pipe, RoundMode, TileType
 from castsim.machines.mechanisms import CastAsked, round_mode
-from castsim.running.cycle_evidence import Sensitivity, Trust
+from castsim.reports.cycle_evidence import Sensitivity, Trust
 from castsim.targets.dataflow import APART, CONSECUTIVE, DataflowTarget
 from castsim.targets.loader import Target
 

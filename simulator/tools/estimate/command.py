@@ -14,9 +14,9 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.execution.timing import Cause, share
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
+from castsim.reports.cycle_evidence import CycleInterval, Share
 from castsim.reports.documents import CommandDocument, Document, says
 from castsim.reports.numbers import PLACEMENTS, causes_of, clock, duration, grouped
-from castsim.reports.run_cycles import IntervalEntry, RestShare
 from castsim.reports.schemas.keys import CauseName, Cycles, Elements, Seconds
 from castsim.reports.terminal import composed, table
 from castsim.targets.description import with_options
@@ -40,8 +40,8 @@ class EstimateDocument(CommandDocument, name="estimate"):
     placement: str = says("Placement of its tiles in the buffer: apart or consecutive; empty without tiles.")
     bound_by: CauseName = says("The cause of most of these cycles.")
     causes: dict[CauseName, Cycles] = says("The cycles of each cause; they add up to `cycles`.", causes_of)
-    shares: list[RestShare] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")
-    interval: IntervalEntry | None = says(
+    shares: list[Share] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")
+    interval: CycleInterval | None = says(
         "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
     )
 

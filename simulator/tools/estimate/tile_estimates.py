@@ -34,7 +34,7 @@ from castsim.isa.value_expressions import format_spelled
 from castsim.machines.mechanisms import CastAsked, lowerer_of
 from castsim.machines.registry import MachinePart
 from castsim.numerics.codec import FormatLike, format_name
-from castsim.running.cycle_evidence import BUNDLES, OperationKindWork, Sensitivity, Trust, sensitivities, trust_of_works
+from castsim.reports.cycle_evidence import BUNDLES, OperationKindWork, Sensitivity, Trust, sensitivities, trust_of_works
 from castsim.targets.description import with_cores, with_options
 from castsim.targets.loader import CAST, Target, TileTarget, load_target
 from castsim.tools.estimate.cast_estimates import (

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from threading import Thread
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote
 
 from castsim.commands.kernels import KernelOptions, run_config_of
@@ -26,7 +26,7 @@ from castsim.commands.run_views import RunOutputs, answer_page, write_page
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
-from castsim.reports.documents import CommandDocument, says
+from castsim.reports.documents import CommandDocument, record, says
 from castsim.reports.numbers import duration, grouped
 from castsim.reports.pages.answer_pages import same, summary_section, table_section
 from castsim.reports.pages.blocks import Page, PageSection, page_html
@@ -34,15 +34,16 @@ from castsim.running.languages import GRAPHS
 from castsim.running.program_runs import RunConfig
 from castsim.tools.diff.comparing import RecordedObject, parsed_json, read_object, recorded_run
 
+_Kind: TypeAlias = Literal["program", "result", "report", "trace"]
 
+
+@record
 class Viewed(CommandDocument, name="view"):
     """A file that was shown."""
 
     file: str = says("The file.")
-    kind: Literal["program", "result", "report", "trace"] = says(
-        "Kind of the file; a report is made of the first two kinds."
-    )
-    path: str = says("The report or the trace.")
+    kind: _Kind = says("Kind of the file; a report is made of the first two kinds.")
+    path: Path = says("The report or the trace.")
     address: str | None = says("Address of a served trace; null if it was not served.")
 
 
@@ -318,7 +319,7 @@ class _Browser:
     is_used: bool
     is_silent: bool
 
-    def show_page(self, file: str, kind: str, path: Path) -> CommandOutcome:
+    def show_page(self, file: str, kind: _Kind, path: Path) -> CommandOutcome:
         """Open a report; without a browser, say how to."""
         if self.is_used and webbrowser.open(path.resolve().as_uri()):
             return _outcome(file, kind, path, None, str(path))
@@ -346,6 +347,5 @@ class _Browser:
         raise AssertionError("the server does not end by itself")
 
 
-def _outcome(file: str, kind: str, path: Path, address: str | None, message: str) -> CommandOutcome:
-    document = {"file": file, "kind": kind, "path": str(path), "address": address}
-    return CommandOutcome(document, lambda _: plain(message))
+def _outcome(file: str, kind: _Kind, path: Path, address: str | None, message: str) -> CommandOutcome:
+    return CommandOutcome(Viewed(file, kind, path, address).as_json(), lambda _: plain(message))

@@ -13,8 +13,8 @@ from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.engines import ENGINES
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import ReadError
+from castsim.reports.lifted_limits import ALL
 from castsim.reports.progress import stage_progress
-from castsim.running.lifted_limits import ALL
 from castsim.running.synchronisation.flags import MODES
 from castsim.tools.tune.candidates import ChoiceAxis, ChoiceKind, Study, read_axes
 from castsim.tools.tune.report import tuning_document, tuning_text

@@ -26,7 +26,7 @@ from castsim.isa.errors import CastsimError, LimitError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import lowerer_of, tile_target
-from castsim.running.lifted_limits import what_if
+from castsim.reports.lifted_limits import what_if
 from castsim.running.program_loading import load
 from castsim.running.synchronisation.flags import insert
 from castsim.running.synchronisation.race_detector import find_races

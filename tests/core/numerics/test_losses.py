@@ -24,16 +24,16 @@ from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.reports.launches import (
-    InstructionLaunches,
-    LineLaunches,
+    Launches,
+    LaunchLine,
     LineWait,
     all_launches,
     launch_slices,
     written_launches,
 )
+from castsim.reports.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
 from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import RunReport
-from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
 from castsim.running.program_runs import Result, source_lines
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.vliw import VliwTarget
@@ -245,7 +245,7 @@ def test_a_thousand_million_trips_are_summed_up_at_once() -> None:
 
 def test_a_run_that_is_too_long_to_be_timed_again_says_what_a_line_occupies(monkeypatch: pytest.MonkeyPatch) -> None:
     result = ran(ROOT / "programs/f32_to_f16.pto")
-    monkeypatch.setattr("castsim.running.lifted_limits._MOST_OPERATIONS", 0)
+    monkeypatch.setattr("castsim.reports.lifted_limits._MOST_OPERATIONS", 0)
     found = costliest_line(result.loaded.tree, result.timing, result.loaded.target)
     assert isinstance(found, LineCost)
     assert found.sentence() == "Line 14, tload, occupies MTE2 for 225 of the 450 cycles, mostly memory latency"
@@ -281,7 +281,7 @@ def timed(path: Path) -> Result:
     return run(path, args=scale, timing_only=True)
 
 
-def written(result: Result) -> list[InstructionLaunches]:
+def written(result: Result) -> list[Launches]:
     return list(written_launches(result.loaded.tree, result.loaded.target))
 
 
@@ -325,11 +325,11 @@ def test_a_loop_by_hand(loop: tuple[Result, dict[str, int]]) -> None:
     behind_abs = LineWait(Cause.DEPENDENCE, 10 * (6.0 + 2), line["vabs"], abs_text)
     assert (found.line, found.executions, found.cycles) == (line["vecscope"], 1, 62)
     assert found.lines == (
-        LineLaunches(None, "launch", 1, 36, {Cause.FILL: 22, Cause.DRAIN: 12, Cause.LOOP_TURNAROUND: 2}, ()),
-        LineLaunches(line["pset_b32"], "pset_b32 PAT_ALL", 1, 0, {}, ()),
-        LineLaunches(line["vlds"], load_text, 10, 15, {Cause.BUSY: 10, Cause.DRAIN: 5}, ()),
-        LineLaunches(line["vabs"], abs_text, 10, 2, {Cause.DRAIN: 2}, (behind_load,)),
-        LineLaunches(line["vsts"], "vsts f32", 10, 9, {Cause.DRAIN: 9}, (behind_abs,)),
+        LaunchLine(None, "launch", 1, 36, {Cause.FILL: 22, Cause.DRAIN: 12, Cause.LOOP_TURNAROUND: 2}, ()),
+        LaunchLine(line["pset_b32"], "pset_b32 PAT_ALL", 1, 0, {}, ()),
+        LaunchLine(line["vlds"], load_text, 10, 15, {Cause.BUSY: 10, Cause.DRAIN: 5}, ()),
+        LaunchLine(line["vabs"], abs_text, 10, 2, {Cause.DRAIN: 2}, (behind_load,)),
+        LaunchLine(line["vsts"], "vsts f32", 10, 9, {Cause.DRAIN: 9}, (behind_abs,)),
     )
 
 
@@ -341,7 +341,7 @@ def test_slices_of_a_trace_cover_the_launch(loop: tuple[Result, dict[str, int]])
     assert all(one.end == other.start for one, other in itertools.pairwise(slices))
 
 
-def met_transfers(result: Result, launches: InstructionLaunches) -> int:
+def met_transfers(result: Result, launches: Launches) -> int:
     """Cycles in which accesses of a launch wait for the banks, without those that they take from each other."""
     tree, conflict = result.loaded.tree, Cause.BANK_CONFLICT
     held = [
@@ -360,11 +360,11 @@ def test_steps_of_tile_operations_add_up(path: Path) -> None:
     assert found
     for launches in found:
         assert sum(line.cycles for line in launches.lines) == launches.cycles
-        assert all(line.number is None or line.text for line in launches.lines)
+        assert all(line.line is None or line.op for line in launches.lines)
         # Transfers that meet a launch at the ports of the buffer are no part of it (docs/reference/micro.md 6.1); rows
         # of half bytes, profiled heads and long rows differ (7.2).
         assert launches.cycles == launches.pipe_cycles - met_transfers(result, launches) or any(
-            fmt in launches.text for fmt in ("e2m1", "e1m2", "hif8", "e4m3fn", "f16 -> f32")
+            fmt in launches.op for fmt in ("e2m1", "e1m2", "hif8", "e4m3fn", "f16 -> f32")
         )
 
 

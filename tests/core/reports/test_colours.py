@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from castsim.execution.timing import Cause
 from castsim.reports.documents import identifier
 from castsim.reports.numbers import CAUSE_COLOURS, SERIES, TONES
-from castsim.reports.pages.run_page import _OUTCOMES as OUTCOMES
 from castsim.reports.pages.run_page import _TONES as BUFFERS
 from castsim.reports.pages.run_timeline import _ALL_TONES as LANES
+from castsim.reports.run_outcomes import OUTCOMES
 from castsim.targets.loader import target_names
 from castsim.tools.lowering.page import _TONES as WAYS
 from castsim.tools.lowering.planner import PlanKind

@@ -42,6 +42,7 @@ from castsim.reports.documents import document
 from castsim.reports.pages.blocks import json_for_html, page_html
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
+from castsim.reports.run_outcomes import CastLine
 from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
@@ -386,13 +387,14 @@ def test_pages_of_look_ups_are_views_of_their_json(
 
 
 def test_casts_are_shown_as_the_json_counts_them() -> None:
-    cast: Any = {"line": 3, "op": "tcvt", "src": "f32", "dst": "i8", "elements": 100, "rounded": 40, "clamped": 7,
-                 "wrapped": 0, "overflow": 0, "nan": 3}  # fmt: skip
-    (bars,) = map(document, cast_blocks({"casts": [cast]}))
+    cast = CastLine(
+        line=3, op="tcvt", src="f32", dst="i8", elements=100, rounded=40, clamped=7, wrapped=0, overflow=0, nan=3
+    )
+    (bars,) = map(document, cast_blocks([cast]))
     assert {each["name"]: each["values"] for each in bars["series"]} == {
         "exact": [50], "rounded": [40], "clamped": [7], "NaN lost": [3],
     }  # fmt: skip
-    assert list(cast_blocks({})) == []
+    assert list(cast_blocks([])) == []
 
 
 def test_histograms_count_every_value(tmp_path: Path) -> None:

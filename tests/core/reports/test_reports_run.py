@@ -20,10 +20,10 @@ from castsim.execution import tree as trees
 from castsim.execution.timing import Cause, PipeTiming, Timing, limiter
 from castsim.execution.tree import Access, Block, BufferUse, GlobalSpace, Instruction, Loop, Lowered, Tree, buffer_use
 from castsim.isa.errors import ReadError, Span
+from castsim.reports.cycle_evidence import Standing, fact_at, sensitivities, trust_of
 from castsim.reports.numbers import doubtful_facts, duration, facts_of
 from castsim.reports.progress import ProgressBar, RunProgress, operation_count
 from castsim.reports.run_report import RunReport
-from castsim.running.cycle_evidence import Standing, fact_at, sensitivities, trust_of
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, bookkeeping, inserted, run, run_loaded, source_lines
 from castsim.targets.description import SourceKind, Status, watched, with_facts, with_options

@@ -25,7 +25,7 @@ from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
-from castsim.running.lifted_limits import what_if
+from castsim.reports.lifted_limits import what_if
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import lifted, with_facts, with_options
 from castsim.targets.loader import load_target

@@ -31,8 +31,8 @@ from castsim.execution.pipe_operations import ScalarWork
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Lowered
 from castsim.isa.errors import TargetDataError
+from castsim.reports.lifted_limits import LiftedLimit, limits_known, what_if
 from castsim.reports.run_findings import Run
-from castsim.running.lifted_limits import LiftedLimit, limits_known, what_if
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.description import lifted, with_facts, with_options

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from castsim.execution.tree import Instruction, Tree, without
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, ReadError
 from castsim.isa.formats import Codes
+from castsim.reports.documents import Keys, TextOrNull, apart, derived, record, says
+from castsim.reports.schemas.keys import CauseName, Cycles, Line, Name, Scalar
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
@@ -36,19 +39,16 @@ ALL = "all"
 Lift = Callable[[Target], Target]
 
 
-@dataclass(frozen=True, slots=True)
-class LiftedLimit:
-    """A limit, the facts that it edits, and the cycles of the run without it; `gained` are the cycles saved.
+@record
+class LiftedLimit(Keys, title="Gain"):
+    """Cycles gained by lifting a limit of the target."""
 
-    `reason` explains where a run spends more cycles if lifting costs cycles; otherwise ''.
-    """
-
-    name: str
-    title: str
-    facts: Mapping[str, object]
-    cycles: int
-    gained: int
-    reason: str = ""
+    name: str = says("The limit.")
+    title: str = says("Effect of lifting the limit.")
+    facts: Mapping[Name, Scalar | Decimal] = says("The facts that lifting it changes, by path.")
+    cycles: Cycles = says("Cycles of the run without the limit.", key="total_cycles")
+    gained: Cycles = says("Cycles saved; negative if there are more cycles.", key="gained_cycles")
+    reason: TextOrNull = says("The reason for additional cycles, if there are any; else null.", default="")
 
 
 LATENCY = "latency"
@@ -179,38 +179,43 @@ _MOST_OPERATIONS = 150_000
 """Maximum number of operations executed in these runs; operations in loops that an engine skips do not count."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineCost:
-    """The line of a program that costs most, with all executions of its instructions together.
+def _largest(cost: LineCost) -> Cause:
+    """Return the cause with the most cycles of the pipe, the first in the order of `Cause` if equal."""
+    return max(Cause, key=lambda cause: cost.causes.get(cause, 0))
 
-    `cycles` are those that the run saves without it. `instruction` is the one on the line that occupies its pipe
-    longest. `causes` are the cycles that this pipe spends on the line, without waits for other pipes; `limit` removes
-    most of them. `retimed` is False for a run that is too long to repeat: `cycles` are then those of
-    `causes`, an upper bound.
+
+@record
+class LineCost(Keys, title="LostMost"):
+    """The line that costs most cycles.
+
+    `instruction` is the one on the line that occupies its pipe longest, `total` the cycles of the run; the causes leave
+    out waits for other pipes, and `limit` removes most of them. `retimed` is False for a run that is too long to
+    repeat, whose `cycles` are an upper bound.
     """
 
-    instruction: Instruction
-    cycles: int
-    total: int
-    causes: Mapping[Cause, int]
-    limit: str = ""
-    retimed: bool = True
-
-    @property
-    def cause(self) -> Cause:
-        """The cause with the most cycles of the pipe, the first in the order of `Cause` if equal."""
-        return max(Cause, key=lambda cause: self.causes.get(cause, 0))
+    instruction: Instruction = apart()
+    line: Line = derived("Line of the source.", "instruction.span.line")
+    op: str = derived("Its instruction.", "instruction.name")
+    pipe: str = derived("Its pipe.", "instruction.pipe")
+    inserted: bool = derived("Whether castsim inserted it for synchronisation.", "instruction.inserted")
+    cycles: Cycles = says(
+        "Cycles that the run saves without the line; for a very long run, the sum of `causes`.", key="lost_cycles"
+    )
+    total: int = apart()
+    cause: CauseName = derived("The largest cause among `causes`.", _largest)
+    causes: Mapping[CauseName, Cycles] = says("Cycles of its pipe for all its executions, by cause.")
+    limit: str = apart(default="")
+    retimed: bool = apart(default=True)
 
     def sentence(self) -> str:
         """Return the cost and its reason: the cause that a limit removes, or else the pipe's cycles on the line."""
-        name, pipe = self.instruction.name, self.instruction.pipe
-        inserted = "inserted " if self.instruction.inserted else ""
-        costs = "costs" if self.retimed else f"occupies {pipe} for"
-        line = f"Line {self.instruction.span.line}, {inserted}{name}"
+        inserted = "inserted " if self.inserted else ""
+        costs = "costs" if self.retimed else f"occupies {self.pipe} for"
+        line = f"Line {self.line}, {inserted}{self.op}"
         cost = f"{line}, {costs} {self.cycles:,} of the {self.total:,} cycles"
         if self.limit:
             return f"{cost}, mostly {self.cause}"
-        return f"{cost}; {spending(pipe, self.causes)}"
+        return f"{cost}; {spending(self.pipe, self.causes)}"
 
 
 _REASONS = 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial
@@ -17,6 +17,8 @@ from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto.program import Pipe
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.reports.documents import Keys, apart, record, says
+from castsim.reports.schemas.keys import Cycles
 from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table, with_facts
 from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, Target, load_target, measured_operation, residuals_of
 
@@ -82,14 +84,16 @@ class OperationKindWork:
     dst: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Cycles of operations with the same evidence, those with most cycles first."""
+@record
+class Share(Keys, title="RestShare"):
+    """Cycles with one kind of evidence."""
 
-    basis: SourceKind
-    standing: Standing
-    cycles: int
-    operations: tuple[str, ...]
+    basis: SourceKind = says(
+        "Source of the figures that these cycles were compared with, or else the weakest of their facts."
+    )
+    standing: Standing = says("Kind of comparison: with held-out rows, with fitted rows, or none.")
+    cycles: Cycles = says("Number of these cycles.")
+    operations: Sequence[str] = says("The operations that take them, largest first.")
 
     @property
     def evidence(self) -> str:
@@ -97,19 +101,19 @@ class Share:
         return _EVIDENCE[self.basis] if self.standing is Standing.FACTS else str(self.standing)
 
 
-@dataclass(frozen=True, slots=True)
-class CycleInterval:
-    """Range of the cycles of operations of some `kinds`, to which castsim attributes `covered` cycles.
+@record
+class CycleInterval(Keys, title="IntervalEntry"):
+    """Range of measured cycles, from the errors of held-out rows.
 
-    At least `share` percent of the held-out `rows` lie in the interval that it is derived from.
+    `kinds` are the kinds of operations that the covered cycles belong to.
     """
 
-    share: int
-    covered: int
-    low: int
-    high: int
-    rows: int
-    kinds: tuple[str, ...]
+    share: int = says("Percentage of cases in the interval.")
+    covered: Cycles = says("The cycles covered by the interval: those of kinds of operations with measured rows.")
+    low: Cycles = says("Lower end of the interval.")
+    high: Cycles = says("Upper end of the interval.")
+    rows: int = says("Number of measured rows.")
+    kinds: tuple[str, ...] = apart()
 
     def sentence(self, cycles: int) -> str:
         """Return the range in words, for a total number of cycles."""
@@ -121,15 +125,15 @@ class CycleInterval:
         return f"range known only for {operations}: {self.low:,} to {self.high:,} of the {cycles:,} cycles {basis}"
 
 
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
-    """A number of a fact, and the change in cycles if it is 10 percent smaller, and 10 percent larger."""
+@record
+class Sensitivity(Keys, title="SensitivityEntry"):
+    """The weight of a number in a fact."""
 
-    fact: str
-    status: Status
-    value: Decimal
-    less: int
-    more: int
+    fact: str = says("Its path in the description.")
+    status: Status = says("Evidence for the fact.")
+    value: Decimal = says("Value of the fact.")
+    less: int = says("Change in cycles if it is 10 percent lower.")
+    more: int = says("Change in cycles if it is 10 percent higher.")
 
     @property
     def weight(self) -> int:
