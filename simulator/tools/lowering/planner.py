@@ -223,7 +223,7 @@ class RequiredResult(Keys):
 def _required(counterexample: Counterexample) -> Document:
     required, dst = counterexample.required, counterexample.result.format
     ends = {
-        name: None if end is None else LoweredNumber(*end, dst)
+        name: None if end is None else LoweredNumber(end[0], end[1], dst)
         for name in ("lowest", "highest", "further")
         for end in [getattr(required, name)]
     }
