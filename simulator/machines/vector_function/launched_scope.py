@@ -242,8 +242,7 @@ class ScopeFacts:
         `first`: the result is the first operand, through which an instruction accumulates fastest.
         """
         row = self.target.arithmetic.get(producer.mnemonic)
-        accumulates = producer is consumer and producer.line != 0  # several instructions may stand for one line
-        if accumulates and row is not None and row.again is not None:
+        if row is not None and row.again is not None and producer.line != 0 and producer == consumer:
             return ticks(row.again) if first else self.cost(producer).to_store
         key = producer.mnemonic, consumer.mnemonic, producer.width, producer.integers, producer.row
         latency = self._forwarding.get(key)
