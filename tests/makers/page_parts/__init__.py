@@ -22,6 +22,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "measured-advice": measured.advice,
     "measured-casts": measured.casts,
     "measured-engines": measured.engines,
+    "measured-vectors": measured.vectors,
     "measured-hostile": measured.hostile,
     "measured-kernels": measured.kernels,
     "micro-logical": micro.logical,

@@ -44,6 +44,20 @@ def casts() -> str:
     return table(("cast", "overflow", "1e9/s", "of a copy", "times as fast as"), shown)
 
 
+def vectors() -> str:
+    """Return the speed of casts at several sizes beside the fastest library, by the width of the vectors."""
+    sections = [one for one in read(MEASURED / "casts.json")["sections"] if one["title"].startswith("vectors of ")]
+    speeds: dict[str, list[str]] = {}
+    for section in sections:
+        by_cast: dict[str, list[str]] = {}
+        for row in rows(section["tables"][0]):
+            cells = (str(row.get(f"x {library}")).partition(" ")[0] for library in _LIBRARIES)
+            by_cast.setdefault(row["cast"], []).append(min((cell for cell in cells if cell != "None"), key=float))
+        for cast, ratios in by_cast.items():
+            speeds.setdefault(cast, []).append(", ".join(ratios))
+    return table(("cast", *(one["title"] for one in sections)), ((cast, *cells) for cast, cells in speeds.items()))
+
+
 def engines() -> str:
     """Return the instructions per second of both engines."""
     sections = {one["title"]: rows(one["tables"][0]) for one in read(MEASURED / "engines.json")["sections"]}
