@@ -200,7 +200,3 @@ def _ulps(row: CastResult) -> str:
     if row.target is None:
         return ""
     return "NaN" if row.ulps is None else f"{row.ulps:+d}" if row.ulps else "0"
-
-
-SHOWN = 256
-"""Maximum number of an array's elements that are shown individually."""

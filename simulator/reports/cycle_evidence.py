@@ -375,10 +375,10 @@ def _whole(weights: Mapping[OperationKindWork, float], total: int) -> dict[Opera
     """Return integer cycles in proportion to weights that add up to the total: the largest fractions are rounded up."""
     scale = sum(weights.values())
     exact = {work: total * weight / scale for work, weight in weights.items() if weight} if scale else {}
-    found = {work: int(share) for work, share in exact.items()}
-    for work in sorted(exact, key=lambda each: found[each] - exact[each])[: total - sum(found.values())]:
-        found[work] += 1
-    return {work: cycles for work, cycles in found.items() if cycles}
+    whole = {work: int(share) for work, share in exact.items()}
+    for work in sorted(exact, key=lambda work: whole[work] - exact[work])[: total - sum(whole.values())]:
+        whole[work] += 1
+    return {work: cycles for work, cycles in whole.items() if cycles}
 
 
 def _work(target: Target, pipe: str, instruction: Instruction) -> OperationKindWork:
@@ -434,15 +434,15 @@ def _basis(
 
     If they apply, its facts are those of the shipped target, whatever else differs.
     """
-    found = measured_operation(target.lineage.name, work.operation, work.src, work.dst) if measured else None
+    operation = measured_operation(target.lineage.name, work.operation, work.src, work.dst) if measured else None
     if measured and target.lineage.changed:
         target = load_target(target.lineage.name)
-    if found is not None:
-        return found.source_kind, Standing.VALIDATED if found.unfitted else Standing.FITTED
+    if operation is not None:
+        return operation.source_kind, Standing.VALIDATED if operation.unfitted else Standing.FITTED
     if (own := _FACTS.get(work.kind)) is not None:
         paths = [path for path in facts if own.match(path)]
     else:
-        elsewhere = [path for path in facts if any(each.match(path) for each in _FACTS.values())]
+        elsewhere = [path for path in facts if any(pattern.match(path) for pattern in _FACTS.values())]
         paths = [path for path in facts if path not in elsewhere and not path.startswith(("options.", "banks"))]
     order = list(SourceKind)
     kinds = [fact.rests_on for fact in (fact_at(target, path) for path in paths) if fact is not None]

@@ -375,7 +375,7 @@ class RunKeys(Keys):
     total_cycles: Cycles | None = says("Cycles of the run.", _timed("result.timing.total"))
     seconds: Seconds | None = says("Time of the run at the target's frequency.", _timed("seconds"))
     launch_cycles: Cycles = says(of=lambda report: _if_known(run_cycles.launch_cycles(report)), optional=True)
-    """Cycles of a kernel's launch and end, which belong to no pipe; null if unknown."""
+    """Cycles of a kernel's launch and end, which belong to no pipe; absent if unknown."""
     tile_placement: str = says(of=lambda report: report.result.loaded.executed.placement or ABSENT, optional=True)
     """Placement of tiles without addresses in the buffer, if there are any: apart, partly apart or consecutive."""
     untimed: str = says(

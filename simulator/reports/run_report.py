@@ -18,7 +18,7 @@ from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Codes
 from castsim.reports.cycle_evidence import Sensitivity, Trust, trust_of
 from castsim.reports.documents import Keys, record, says
-from castsim.reports.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
+from castsim.reports.lifted_limits import LiftedLimit, LineCost, costliest_line, limit_behind, longest_line
 from castsim.reports.numbers import doubtful_facts
 from castsim.reports.schemas.keys import Elements, FactEntry, Output
 from castsim.running.loaded import Loaded, Partial
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from castsim.machines.vliw.findings import LintFinding
     from castsim.machines.vliw.latency_bound import LatencyBound
-    from castsim.reports.lifted_limits import LiftedLimit
 
 
 @record

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from castsim.running.acceptance import AcceptanceSets, SpecifiedCast
 
 
+# A value to cast, and the results that a specification accepts for it.
+
+
 @dataclass(frozen=True, slots=True)
 class SourceValue:
     """One value to cast: its text, and the code of the source format for it.
@@ -142,7 +145,7 @@ def _tapered_places(fmt: TaperedFormat) -> tuple[list[int], list[int]]:
     return codes, [positions[code] for code in codes]
 
 
-# A request, and its rows.
+# A request, and its results as JSON.
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
     python tests mutation --record RECORD.json             # 60 sites in each of five rooms
     python tests mutation --record RECORD.json --again     # those that were caught, with the tests as they are now
 
-The second command also runs on a later tree: a fault is found again by its line's text, and `gone` if that is no more.
+The second command also works on a later tree: it finds a fault by the text of its line, and reports `gone` if that line
+no longer exists.
 
 A fault is a comparison, an arithmetic operator, an `and`, a `not`, a number or a truth value that is another one. The
 sites are drawn by seed. The tests of the room run until one fails, first those whose files name the module; a fault
@@ -114,7 +115,7 @@ def again(entry: dict[str, Any]) -> Mutation | None:
     """The fault of an entry in the file as it is now; None if its line is gone."""
     path = ROOT / entry["file"]
     now = mutations(path) if path.exists() else iter(())
-    return next((each for each in now if (each.code, each.number) == (entry["code"], entry["number"])), None)
+    return next((own for own in now if (own.code, own.number) == (entry["code"], entry["number"])), None)
 
 
 def drawn(room: str, number: int) -> list[Mutation]:

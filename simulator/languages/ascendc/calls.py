@@ -1,4 +1,4 @@
-"""Calls of AscendC: what their lines tell, and what a vector function of the A5 needs for them: loops, accesses, masks.
+"""Calls of AscendC: their operands and attributes, and the loops, accesses and masks that a vector function needs.
 
 Source of modes and types: asc-devkit @0da921b9 (casts.csv).
 """
@@ -20,7 +20,7 @@ from castsim.isa.reading import table_rows
 from castsim.languages.cpp_recording.node_making import INDEX, NodeMaker
 from castsim.languages.cpp_recording.scopes import MakerNotes
 
-# Calls as lines tell them: operands, scalars, attributes, and which instruction each is.
+# Calls as written in a line: operands, scalars, attributes, and the instruction of each.
 
 
 @dataclass(frozen=True, slots=True)

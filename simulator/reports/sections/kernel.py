@@ -316,12 +316,10 @@ class LaunchesByCause(Launches):
 
 @record
 class Kernel(Keys):
-    """A whole kernel.
-
-    `total` are the cycles of the run.
-    """
+    """A whole kernel."""
 
     total: int = apart()
+    """Cycles of the run."""
     lines: Sequence[KernelLine] = says("The lines of the source.")
     overlap: PipeOverlap = says("The overlap of the pipes.")
     limiter: Limiter | None = apart()

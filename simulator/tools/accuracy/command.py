@@ -206,10 +206,11 @@ def _accuracy_rows(document: Entry) -> Iterator[Document]:
 
 def _accuracy_row(target: str, file: str, row: Entry) -> Document:
     """Return a row of a table, or of a cross-validation fold, which has fewer keys."""
-    cells, measured, simulated = row.get("columns", row), row["measured_cycles"], row["simulated_cycles"]
+    cells, low, simulated = row.get("columns", row), row["measured_cycles"], row["simulated_cycles"]
+    measured = min(max(simulated, low), row.get("measured_high") or low)  # the nearer end of a range
     src, dst = (cells.get(end) or cells.get("dtype") or "" for end in ("src", "dst"))
     kind, public_error = row.get("source_kind"), row.get("public_model_error_percent")
-    public = None if public_error is None else round(measured * (1 + public_error / 100))
+    public = None if public_error is None else round(low * (1 + public_error / 100))
     shape = f"{row['simulated_rows']} x {row['simulated_cols']}"
     return {
         "table": file,
@@ -223,7 +224,7 @@ def _accuracy_row(target: str, file: str, row: Entry) -> Document:
         "error": row["error_percent"],
         "evidence": f"{'fitted' if row.get('fitted') else 'held out'}{f', {kind}' if kind else ''}",
         "public": public,
-        "public_error": None if public is None else 100 * (public - measured) / measured,
+        "public_error": None if public is None else 100 * (public - low) / low,
         "reason": row.get("reason") or "",
     }
 

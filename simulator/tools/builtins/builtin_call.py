@@ -346,7 +346,7 @@ def _builtin(builtin: Builtin, document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def function_text(program: FunctionProgram, content: Document, result: FunctionResult | None) -> Text:
-    """Return the same as text; lines are never wrapped."""
+    """Return a special function and the results of its calls as text; `content` is its JSON. Lines are not wrapped."""
     claimed = result is not None and result.claimed
     values = "computed by the instructions" if claimed else "correctly rounded, not claimed to be the chip's"
     return _unfolded([*_function(program, content), *_called_lines(content, result, "NAME", f"values: {values}")])
@@ -372,7 +372,7 @@ def _function(program: FunctionProgram, content: Document) -> Iterator[str]:
 
 
 def descriptor_text(call: CalledDescriptor) -> Text:
-    """Return the same as text."""
+    """Return a call that reads or writes a descriptor word as text; lines are not wrapped."""
     did = "read" if call.stored is None else f"set to {call.stored:#x}"
     lines = [
         f"{call.row.builtin} on {call.target.name} ({call.target.title})",

@@ -102,8 +102,15 @@ class OutputComparison(Keys, title="Comparison"):
     elements: Elements = says("Number of compared elements.")
     undefined: Elements = says("Number of elements for which any result is valid.")
     wrong: Elements = says("Number of wrong elements.")
-    passed: Elements = says("Number of elements that are not judged, because they depend on wrong ones.", default=0)
-    because: tuple[str, ...] = says("The nodes with these wrong elements.", key="because_of_nodes", default=())
+    passed: Elements = says(
+        "Number of elements that differ from the reference but are accepted: left open, or zeros of another sign.",
+        default=0,
+    )
+    because: tuple[str, ...] = says(
+        "For wrong outputs: the nodes before them with accepted differences, which may explain them.",
+        key="because_of_nodes",
+        default=(),
+    )
     witness: WrongElement | None = says("The first wrong element; null if there is none.", default=None)
     sets: bool = apart(default=False)
     """Whether the elements were compared with sets of a specification, whose label is `against`."""

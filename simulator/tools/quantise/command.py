@@ -20,12 +20,15 @@ from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.isa.value_expressions import format_spelled
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array, value_of
-from castsim.reports.cast_text import SHOWN, number_text
+from castsim.reports.cast_text import number_text
 from castsim.reports.documents import CommandDocument, Keys, apart, derived, record, says
 from castsim.reports.numbers import Number, bits_text, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Value
 from castsim.reports.terminal import composed, table
 from castsim.tools.quantise.quantisation import RULES, QuantisationError, Quantised, quantise
+
+_SHOWN = 256
+"""Maximum number of elements that are shown individually."""
 
 
 @record
@@ -94,7 +97,7 @@ def execute(options: Namespace) -> CommandOutcome:
         ):
             files[name] = Path(options.out) / f"{name}.npy"
             write_array(files[name], written)
-    elements = [*_elements(array, src, quantised)] if np.size(array) <= SHOWN else []
+    elements = [*_elements(array, src, quantised)] if np.size(array) <= _SHOWN else []
     document = Quantise.of(quantised, source_format=src, elements=elements, files=files)
     return CommandOutcome(document, lambda _: quantised_text(src, quantised, elements, files))
 

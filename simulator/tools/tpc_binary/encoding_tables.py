@@ -1,8 +1,8 @@
 """The numbers of a binary encoding, from the target description.
 
 This module contains no positions or codes: `encoding_of` builds an `Encoding` from the tables of a target. The tables
-follow docs/reference/tpc.md section 8: bit positions per layout, opcodes per slot, and
-the position of each operand and switch.
+follow docs/reference/tpc.md section 8: bit positions per layout, opcodes per slot, and the position of each operand
+and switch.
 """
 
 from __future__ import annotations

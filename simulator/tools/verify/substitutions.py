@@ -274,7 +274,7 @@ def _try(wanted: Mapping[Identity, Substitute], piece: _Piece) -> _Found:
 
 
 def _try_there(asked: Asked, piece: _Piece) -> _Found:
-    """Fail: substitute functions cannot be sent to another process."""
+    """Try a piece in another process, which makes the substitutes itself: functions cannot be sent."""
     return _try(_made(asked), piece)
 
 
