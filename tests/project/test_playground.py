@@ -264,7 +264,7 @@ def test_a_page_shows_a_run_and_its_address_keeps_the_program(page: Page) -> Non
     status, _ = page.run(next(iter(build.SAMPLES)))
     assert status.startswith("Exit code 0 ")
     assert "450 cycles" in page.text()
-    assert page.tab.frame_locator("#playground-app iframe").locator("text=Timeline").count()
+    page.tab.frame_locator("#playground-app iframe").locator("text=Timeline").first.wait_for(state="attached")
     assert '"run f32_to_f16.pto' in page.tab.evaluate("atob(location.hash.slice(1))")
     page.tab.fill("#playground-words", "run f32_to_f16.pto --target nowhere")
     status, _ = page.run()
