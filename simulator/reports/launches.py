@@ -74,14 +74,14 @@ LAUNCHES: MachinePart[ModuleType] = MachinePart(
 
 def written_launches(tree: Tree, target: Target) -> Sequence[Launches]:
     """Return the launches written in a program; empty for programs of tile operations or bundles."""
-    found: Sequence[Launches] = LAUNCHES.of(target).written(tree, target) if _has_launches(tree) else ()
-    return found
+    launches: Sequence[Launches] = LAUNCHES.of(target).written(tree, target) if _has_launches(tree) else ()
+    return launches
 
 
 def launch_slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
     """Return the cycles of the launches written in a program, in order."""
-    found: Sequence[LaunchSlice] = LAUNCHES.of(target).slices(tree, timing, target) if _has_launches(tree) else ()
-    return found
+    slices: Sequence[LaunchSlice] = LAUNCHES.of(target).slices(tree, timing, target) if _has_launches(tree) else ()
+    return slices
 
 
 def sent_cycles(lowered: Lowered, target: Target) -> Sequence[int]:
@@ -89,17 +89,17 @@ def sent_cycles(lowered: Lowered, target: Target) -> Sequence[int]:
     instructions, in program order; empty for any other node."""
     if target.mechanism not in LAUNCHES.places:
         return ()
-    found: Sequence[int] = LAUNCHES.of(target).sent(lowered, target)
-    return found
+    cycles: Sequence[int] = LAUNCHES.of(target).sent(lowered, target)
+    return cycles
 
 
 def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
     """Return the launches in a program, or those of its tile operations if its target has launches."""
     if target.mechanism not in LAUNCHES.places:
         return ()
-    found: Sequence[Launches]
-    found = written_launches(tree, target) or LAUNCHES.of(target).lowered(tree, timing, target)
-    return found
+    launches: Sequence[Launches]
+    launches = written_launches(tree, target) or LAUNCHES.of(target).lowered(tree, timing, target)
+    return launches
 
 
 def _has_launches(tree: Tree) -> bool:

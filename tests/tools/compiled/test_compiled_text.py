@@ -236,9 +236,9 @@ def test_a_witness_is_shown_exactly_where_the_compiler_differs(generation: str) 
     ],
 )
 def test_known_differences_on_gaudi(src: str, dst: str, code: int, ours: int, defined_code: int) -> None:
-    found = compare(compile_cast(src, dst, "gaudi", form="ir"), [read_value(f"{code:#x}", FORMATS[src])])
-    assert [column.codes[0, 0] for column in found.columns] == [ours, defined_code]
-    assert found.differences
+    results = compare(compile_cast(src, dst, "gaudi", form="ir"), [read_value(f"{code:#x}", FORMATS[src])])
+    assert [column.codes[0, 0] for column in results.columns] == [ours, defined_code]
+    assert results.differences
 
 
 def test_extensions_of_integers_leave_the_mode_to_the_register() -> None:

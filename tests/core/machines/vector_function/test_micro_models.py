@@ -143,12 +143,12 @@ def near(got: np.ndarray, want: np.ndarray, name: str, one: Combination) -> None
 
 @pytest.mark.parametrize("name", NEAR)
 def test_signalling_nans_warn_of_nothing(name: str) -> None:
-    one = next(one for one in mc.accepted(name) if one.element == "f32")
-    image = data(one, 0)
+    combination = next(combination for combination in mc.accepted(name) if combination.element == "f32")
+    image = data(combination, 0)
     image[:512].view("<u4")[:] = 0x7FA00001
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = issued(mc.program([one]), {"x": image}).outputs["x"][mc.RESULTS :].view("<f4")
+        result = issued(mc.program([combination]), {"x": image}).outputs["x"][mc.RESULTS :].view("<f4")
     assert np.isnan(result).any()
 
 
